@@ -1,0 +1,61 @@
+"""Models that are not the paper's: small ones for small corpora, and pre-norm."""
+
+import dataclasses
+
+from t2t_lite.hparams import transformer
+
+from t2t_lite import config, registry
+
+
+def peak_rate(rate: float, *, d_model: int, warmup_steps: int) -> float:
+    """Return the learning_rate_scale whose highest rate, at the end of warm-up, is `rate`."""
+    return rate * (d_model * warmup_steps) ** 0.5
+
+
+@registry.register_hparams
+def transformer_tiny() -> config.HParams:
+    """4 + 4 layers of 128 for Multi30k: 8,000 steps of 4,096 tokens, dropout 0.3, peak 0.005."""
+    return dataclasses.replace(
+        transformer.transformer_base(),
+        num_encoder_layers=4,
+        num_decoder_layers=4,
+        d_model=128,
+        d_ff=256,
+        num_heads=4,
+        d_k=32,
+        d_v=32,
+        dropout=0.3,
+        batch_tokens=4096,
+        learning_rate_scale=peak_rate(0.005, d_model=128, warmup_steps=2000),
+        warmup_steps=2000,
+        train_steps=8000,
+        averaged_checkpoints=10,
+        beam_size=5,
+    )
+
+
+@registry.register_hparams
+def transformer_toy() -> config.HParams:
+    """2 + 2 layers of 128 for the toy problems: minutes on two processor cores."""
+    return dataclasses.replace(
+        transformer.transformer_base(),
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        d_model=128,
+        d_ff=512,
+        num_heads=4,
+        d_k=32,
+        d_v=32,
+        batch_tokens=4096,
+        learning_rate_scale=peak_rate(0.003, d_model=128, warmup_steps=400),
+        warmup_steps=400,
+        train_steps=2000,
+        max_length=64,
+        max_buckets=4,
+    )
+
+
+@registry.register_hparams
+def transformer_base_prenorm() -> config.HParams:
+    """The base model with layer norm before each sub-layer and after each stack."""
+    return dataclasses.replace(transformer.transformer_base(), pre_norm=True)

@@ -1,0 +1,1 @@
+"""The Transformer of "Attention Is All You Need", after tensor2tensor, on TensorFlow 2."""

@@ -1,0 +1,1 @@
+"""Scores: BLEU and labelled brackets."""

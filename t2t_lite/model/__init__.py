@@ -1,0 +1,1 @@
+"""The Transformer's layers and the model."""

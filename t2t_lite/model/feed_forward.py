@@ -1,0 +1,37 @@
+"""Position-wise feed-forward network (Section 3.3): max(0, x W1 + b1) W2 + b2 (floor 1)."""
+
+import keras
+import tensorflow as tf
+
+from t2t_lite.model import dropout, linear
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class FeedForward(keras.layers.Layer):
+    """Two linear maps with a ReLU between; [..., d_model] -> [..., d_ff] -> [..., d_model]."""
+
+    def __init__(self, d_model: int, d_ff: int, *, relu_dropout: float = 0.0, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.d_model = d_model
+        self.d_ff = d_ff
+        self.relu_dropout = relu_dropout
+
+    def build(self, input_shape=None):
+        self.kernel_1 = self.add_weight(name="kernel_1", shape=(self.d_model, self.d_ff))
+        self.bias_1 = self.add_weight(name="bias_1", shape=(self.d_ff,), initializer="zeros")
+        self.kernel_2 = self.add_weight(name="kernel_2", shape=(self.d_ff, self.d_model))
+        self.bias_2 = self.add_weight(name="bias_2", shape=(self.d_model,), initializer="zeros")
+
+    def call(self, x, noise=None):
+        """Map x [..., D] to [..., D] in the compute type; `noise` drops hidden units."""
+        hidden = self._linear(x, self.kernel_1, self.bias_1)
+        hidden = dropout.dropout(tf.nn.relu(hidden), self.relu_dropout, noise)
+        return self._linear(hidden, self.kernel_2, self.bias_2)
+
+    def get_config(self):
+        config = {"d_model": self.d_model, "d_ff": self.d_ff, "relu_dropout": self.relu_dropout}
+        return {**super().get_config(), **config}
+
+    def _linear(self, x, kernel, bias):
+        y = linear.project(x, tf.convert_to_tensor(kernel), self.compute_dtype)
+        return linear.add_bias(y, tf.convert_to_tensor(bias))

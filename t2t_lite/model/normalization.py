@@ -1,0 +1,54 @@
+"""Layer normalisation (Ba et al. 2016, used in Section 3.1): (x - mean) / std * scale + bias.
+
+Floor 1. Shapes: D features, the last axis.
+"""
+
+import keras
+import tensorflow as tf
+
+from t2t_lite.model import linear
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class LayerNorm(keras.layers.Layer):
+    """Normalise the last axis in float32, whatever the compute type, with the biased variance."""
+
+    def __init__(self, d_model: int, *, epsilon: float = 1e-6, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.d_model = d_model
+        self.epsilon = epsilon
+
+    def build(self, input_shape=None):
+        shape = (self.d_model,)
+        self.scale = self.add_weight(name="scale", shape=shape, initializer="ones", dtype="float32")
+        self.bias = self.add_weight(name="bias", shape=shape, initializer="zeros", dtype="float32")
+
+    def call(self, x):
+        """Normalise x [..., D]; return float32 [..., D]."""
+        scale, bias = tf.convert_to_tensor(self.scale), tf.convert_to_tensor(self.bias)
+        return layer_norm(tf.cast(x, tf.float32), scale, bias, tf.constant(self.epsilon))
+
+    def get_config(self):
+        return {**super().get_config(), "d_model": self.d_model, "epsilon": self.epsilon}
+
+
+@tf.custom_gradient
+def layer_norm(x: tf.Tensor, scale: tf.Tensor, bias: tf.Tensor, epsilon: tf.Tensor):
+    """Return y = u * scale + bias with u = (x - mean(x)) / sqrt(var(x) + epsilon).
+
+    The gradient in closed form, with g = dy * scale and r = 1 / sqrt(var + epsilon):
+    dx = r (g - mean(g) - u mean(g u)), dscale = sum(dy u), dbias = sum(dy).
+    """
+    centered = x - tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), -1, keepdims=True)
+    r = tf.math.rsqrt(variance + epsilon)
+    u = centered * r
+
+    def gradient(dy: tf.Tensor):
+        g = dy * scale
+        mean_g = tf.reduce_mean(g, -1, keepdims=True)
+        mean_gu = tf.reduce_mean(g * u, -1, keepdims=True)
+        dx = (g - mean_g - u * mean_gu) * r
+        return dx, linear.column_sums(dy * u), linear.column_sums(dy), None
+
+    return u * scale + bias, gradient

@@ -1,0 +1,286 @@
+"""The Transformer (Section 3, Figure 1): stacks of encoder and decoder layers (floor 2).
+
+Shapes: B batch, S source length, T target length, D d_model, H heads, K head size, V vocabulary.
+
+The residual stream and layer norms are float32 whatever the compute type; sub-layers compute in
+the type of their policy ("float32", "mixed_bfloat16": float32 variables; "bfloat16": for decoding).
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import keras
+import tensorflow as tf
+
+from t2t_lite import config
+from t2t_lite.model import attention, embedding, feed_forward, normalization, position
+from t2t_lite.model import dropout as dropouts
+
+
+class Encoded(NamedTuple):
+    """What the decoder sees of a source: states [B, S, D] and the bias that hides its padding."""
+
+    states: tf.Tensor
+    bias: tf.Tensor
+
+
+class Packing(NamedTuple):
+    """Several sentences in one row: the number (from 1) and the position of each token, [B, S]."""
+
+    segments: tf.Tensor
+    positions: tf.Tensor
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class EncoderLayer(keras.layers.Layer):
+    """Self-attention and a feed-forward network, each with dropout, residual and layer norm."""
+
+    def __init__(self, hparams: config.HParams | dict, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.hparams = _hparams(hparams)
+        policy = self.dtype_policy
+        self.self_attention = attention.SelfAttention(
+            **_attention_sizes(self.hparams), name="self_attention", dtype=policy
+        )
+        self.self_attention_norm = _norm(self.hparams, "self_attention_norm")
+        self.feed_forward = _feed_forward(self.hparams, policy)
+        self.feed_forward_norm = _norm(self.hparams, "feed_forward_norm")
+
+    def build(self, input_shape=None):
+        for layer in (
+            self.self_attention,
+            self.self_attention_norm,
+            self.feed_forward,
+            self.feed_forward_norm,
+        ):
+            layer.build()
+
+    def call(self, x, bias, noise=None):
+        """Map x [B, S, D] to [B, S, D]; `bias` hides padding."""
+        x = self._residual(
+            x, self.self_attention_norm, lambda y: self.self_attention(y, bias, noise=noise), noise
+        )
+        return self._residual(
+            x, self.feed_forward_norm, lambda y: self.feed_forward(y, noise=noise), noise
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "hparams": _as_dict(self.hparams)}
+
+    def _residual(self, x, norm, sublayer, noise):
+        return residual(x, sublayer, norm=norm, hparams=self.hparams, noise=noise)
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class DecoderLayer(keras.layers.Layer):
+    """Self-attention over what is already written, attention over the source, feed-forward."""
+
+    def __init__(self, hparams: config.HParams | dict, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.hparams = _hparams(hparams)
+        policy = self.dtype_policy
+        sizes = _attention_sizes(self.hparams)
+        self.self_attention = attention.SelfAttention(**sizes, name="self_attention", dtype=policy)
+        self.self_attention_norm = _norm(self.hparams, "self_attention_norm")
+        self.cross_attention = attention.CrossAttention(
+            **sizes, name="cross_attention", dtype=policy
+        )
+        self.cross_attention_norm = _norm(self.hparams, "cross_attention_norm")
+        self.feed_forward = _feed_forward(self.hparams, policy)
+        self.feed_forward_norm = _norm(self.hparams, "feed_forward_norm")
+
+    def build(self, input_shape=None):
+        for layer in (
+            self.self_attention,
+            self.self_attention_norm,
+            self.cross_attention,
+            self.cross_attention_norm,
+            self.feed_forward,
+            self.feed_forward_norm,
+        ):
+            layer.build()
+
+    def call(self, x, bias, encoded, noise=None):
+        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`."""
+        memory = self.cross_attention.memory(encoded.states)
+        return self.run(
+            x,
+            lambda y: self.self_attention(y, bias, noise=noise),
+            memory=memory,
+            memory_bias=encoded.bias,
+            noise=noise,
+        )
+
+    def run(self, x, self_attention, *, memory, memory_bias, noise=None):
+        """Run the sub-layers with a given self-attention: full above, cached in decoding."""
+        x = self._residual(x, self.self_attention_norm, self_attention, noise)
+        x = self._residual(
+            x,
+            self.cross_attention_norm,
+            lambda y: self.cross_attention(y, memory, memory_bias, noise=noise),
+            noise,
+        )
+        return self._residual(
+            x, self.feed_forward_norm, lambda y: self.feed_forward(y, noise=noise), noise
+        )
+
+    def get_config(self):
+        return {**super().get_config(), "hparams": _as_dict(self.hparams)}
+
+    def _residual(self, x, norm, sublayer, noise):
+        return residual(x, sublayer, norm=norm, hparams=self.hparams, noise=noise)
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class Transformer(keras.Model):
+    """The whole model.
+
+    Args:
+      hparams: sizes and rates.
+      vocab_size: number of ids; rows of the shared embedding are rounded up to a multiple of
+        `vocab_multiple`, which matrix units like. The spare rows are ids that never occur.
+      dtype: a Keras dtype policy, see above.
+    """
+
+    def __init__(
+        self,
+        hparams: config.HParams | dict,
+        vocab_size: int,
+        *,
+        vocab_multiple: int = 8,
+        dtype: str | None = None,
+        **kwargs,
+    ):
+        super().__init__(dtype=dtype, autocast=False, **kwargs)
+        self.hparams = hparams = _hparams(hparams)
+        self.vocab_size = vocab_size
+        self.vocab_multiple = vocab_multiple
+        policy = self.dtype_policy
+        num_rows = -(-vocab_size // vocab_multiple) * vocab_multiple
+        self.embedding = embedding.SharedEmbedding(
+            num_rows, hparams.d_model, name="embedding", dtype=policy
+        )
+        self.position = position.PositionEncoding(
+            hparams.position_encoding,
+            hparams.d_model,
+            max_length=hparams.max_length,
+            name="position",
+        )
+        self.encoder_layers = [
+            EncoderLayer(hparams, name=f"encoder_{i}", dtype=policy)
+            for i in range(hparams.num_encoder_layers)
+        ]
+        self.decoder_layers = [
+            DecoderLayer(hparams, name=f"decoder_{i}", dtype=policy)
+            for i in range(hparams.num_decoder_layers)
+        ]
+        if hparams.pre_norm:
+            self.encoder_norm = _norm(hparams, "encoder_norm")
+            self.decoder_norm = _norm(hparams, "decoder_norm")
+        self.build()
+
+    def build(self, input_shape=None):
+        layers = [self.embedding, self.position, *self.encoder_layers, *self.decoder_layers]
+        if self.hparams.pre_norm:
+            layers += [self.encoder_norm, self.decoder_norm]
+        for layer in layers:
+            layer.build()
+        self.built = True
+
+    def call(self, inputs, targets, noise=None):
+        """Return logits [B, T, V] of targets [B, T] given inputs [B, S], teacher forced."""
+        return self.logits(self.decode(targets, self.encode(inputs, noise), noise))
+
+    def encode(
+        self, inputs: tf.Tensor, noise: dropouts.Noise | None = None, packing: Packing | None = None
+    ) -> Encoded:
+        """Encode source ids [B, S]."""
+        if packing is None:
+            bias = attention.padding_bias(inputs)
+            positions = tf.range(tf.shape(inputs)[1])
+        else:
+            bias = attention.same_segment_bias(packing.segments, packing.segments)
+            positions = packing.positions
+        x = self.embedding(inputs) + self.position(positions)
+        x = dropouts.dropout(x, self.hparams.dropout, noise)
+        for layer in self.encoder_layers:
+            x = layer(x, bias, noise=noise)
+        return Encoded(self.encoder_norm(x) if self.hparams.pre_norm else x, bias)
+
+    def decode(
+        self, targets: tf.Tensor, encoded: Encoded, noise: dropouts.Noise | None = None
+    ) -> tf.Tensor:
+        """Return the states [B, T, D] that predict targets [B, T], teacher forced.
+
+        The decoder's input is the targets' embeddings shifted right, a zero vector in front.
+        """
+        embedded = self.embedding(targets)
+        x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
+        x += self.position(tf.range(tf.shape(targets)[1]))
+        x = dropouts.dropout(x, self.hparams.dropout, noise)
+        bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
+        for layer in self.decoder_layers:
+            x = layer(x, bias, encoded, noise=noise)
+        return self.decoder_norm(x) if self.hparams.pre_norm else x
+
+    def logits(self, states: tf.Tensor) -> tf.Tensor:
+        """Return states [..., D] times the transposed embedding: float32 [..., V]."""
+        matrix = tf.cast(tf.convert_to_tensor(self.embedding.matrix), self.compute_dtype)
+        flat = tf.reshape(tf.cast(states, self.compute_dtype), [-1, self.hparams.d_model])
+        logits = tf.cast(tf.matmul(flat, matrix, transpose_b=True), tf.float32)
+        return tf.reshape(logits, tf.concat([tf.shape(states)[:-1], [tf.shape(matrix)[0]]], 0))
+
+    def named_variables(self) -> dict[str, tf.Variable]:
+        """Return every weight under its name in a checkpoint: "decoder_0/self_attention/qkv"."""
+        prefix = f"{self.name}/"
+        return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "hparams": _as_dict(self.hparams),
+            "vocab_size": self.vocab_size,
+            "vocab_multiple": self.vocab_multiple,
+        }
+
+
+def residual(
+    x: tf.Tensor,
+    sublayer: Callable[[tf.Tensor], tf.Tensor],
+    *,
+    norm: normalization.LayerNorm,
+    hparams: config.HParams,
+    noise: dropouts.Noise | None,
+) -> tf.Tensor:
+    """Return LayerNorm(x + Dropout(Sublayer(x))), or x + Dropout(Sublayer(LayerNorm(x)))."""
+    y = sublayer(norm(x)) if hparams.pre_norm else sublayer(x)
+    y = tf.cast(dropouts.dropout(y, hparams.dropout, noise), tf.float32)
+    return x + y if hparams.pre_norm else norm(x + y)
+
+
+def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
+    return normalization.LayerNorm(hparams.d_model, name=name, dtype="float32")
+
+
+def _feed_forward(hparams: config.HParams, policy) -> feed_forward.FeedForward:
+    return feed_forward.FeedForward(
+        hparams.d_model,
+        hparams.d_ff,
+        relu_dropout=hparams.relu_dropout,
+        name="feed_forward",
+        dtype=policy,
+    )
+
+
+def _attention_sizes(hparams: config.HParams) -> dict:
+    names = ("d_model", "num_heads", "d_k", "d_v", "attention_dropout")
+    return {name: getattr(hparams, name) for name in names}
+
+
+def _hparams(hparams: config.HParams | dict) -> config.HParams:
+    return config.HParams(**hparams) if isinstance(hparams, dict) else hparams
+
+
+def _as_dict(hparams: config.HParams) -> dict:
+    return dataclasses.asdict(hparams)

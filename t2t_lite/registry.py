@@ -1,0 +1,144 @@
+"""Names for problems and hyperparameter sets (floor 0, standard library only).
+
+Content registers itself when it is imported:
+
+    @registry.register_problem
+    class Wmt14Ende(problem.TranslationProblem): ...     # "wmt14_ende" (and "wmt14_ende_rev")
+
+    @registry.register_hparams
+    def transformer_big() -> config.HParams: ...         # "transformer_big"
+
+and is found by name: `registry.problem("wmt14_ende")`, `registry.hparams("transformer_big")`.
+"""
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import pkgutil
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from t2t_lite import errors
+
+_PROBLEMS: dict[str, Callable[[], Any]] = {}
+_HPARAMS: dict[str, Callable[[], Any]] = {}
+_CONTENT = ("t2t_lite.problems", "t2t_lite.hparams")
+
+_Class = TypeVar("_Class", bound=type)
+_Function = TypeVar("_Function", bound=Callable[[], Any])
+
+
+def snake_case(name: str) -> str:
+    """Return the registry's form of a class name: "Wmt14Ende" -> "wmt14_ende"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def register_problem(cls: _Class) -> _Class:
+    """Register a problem class under its snake case name, and its `_rev` where it has one."""
+    name = snake_case(cls.__name__)
+    _register(_PROBLEMS, "problem", name, cls)
+    if hasattr(cls, "reversed_problem"):
+        _register(_PROBLEMS, "problem", f"{name}_rev", lambda: cls().reversed_problem())
+    return cls
+
+
+def register_hparams(function: _Function) -> _Function:
+    """Register a function that returns HParams under its own name."""
+    _register(_HPARAMS, "hparams set", function.__name__, function)
+    return function
+
+
+def problem(name: str) -> Any:
+    """Return an instance of the problem called `name`; raise UserError with the close matches."""
+    return _find(_PROBLEMS, "problem", name)()
+
+
+def hparams(name: str) -> Any:
+    """Return the hyperparameter set called `name`; raise UserError with the close matches."""
+    return _find(_HPARAMS, "hparams set", name)()
+
+
+def problems() -> Mapping[str, str]:
+    """Return every problem's name with one line about it."""
+    return _summaries(_PROBLEMS)
+
+
+def hparams_sets() -> Mapping[str, str]:
+    """Return every hyperparameter set's name with one line about it."""
+    return _summaries(_HPARAMS)
+
+
+def load(package: str) -> None:
+    """Import every module of `package` so that its content registers itself."""
+    try:
+        found = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name != package:
+            raise
+        raise errors.UserError(f"{package} is not installed: run `pip install -e .`") from error
+    for module in pkgutil.iter_modules(found.__path__):
+        importlib.import_module(f"{package}.{module.name}")
+
+
+def load_user_dir(directory: str) -> None:
+    """Import a user's own folder of problems and hyperparameter sets (`--t2t_usr_dir`).
+
+    The folder is imported as a package under its own name, with or without an `__init__.py`, so
+    its modules may import each other relatively. Raises UserError where it is no folder.
+    """
+    path = pathlib.Path(directory).expanduser().resolve()
+    if not path.is_dir():
+        raise errors.UserError(f"--t2t_usr_dir={directory} is not a folder")
+    name = path.name
+    if not name.isidentifier():
+        raise errors.UserError(f"--t2t_usr_dir={directory}: its name must be a Python identifier")
+    if name not in sys.modules:
+        if importlib.util.find_spec(name) is not None and not (path.parent / name).samefile(path):
+            raise errors.UserError(f"--t2t_usr_dir={directory}: a module {name} exists already")
+        sys.path.insert(0, str(path.parent))
+        try:
+            load(name)
+        finally:
+            sys.path.remove(str(path.parent))
+    found = [str(pathlib.Path(entry).resolve()) for entry in sys.modules[name].__path__]
+    if str(path) not in found:
+        raise errors.UserError(
+            f"--t2t_usr_dir={directory}: the module name {name} is taken by {found[0]}; "
+            "rename the folder"
+        )
+
+
+def _register(table: dict[str, Callable[[], Any]], kind: str, name: str, entry: Any) -> None:
+    if name in table:
+        raise errors.UserError(f"{kind} {name!r} is registered twice; rename one of the two")
+    table[name] = entry
+
+
+def _find(table: Mapping[str, Callable[[], Any]], kind: str, name: str) -> Callable[[], Any]:
+    for package in _CONTENT:
+        load(package)
+    if name not in table:
+        close = difflib.get_close_matches(name, table, n=3) or sorted(table)
+        raise errors.UserError(
+            f"unknown {kind} {name!r}; did you mean {' or '.join(close)}? "
+            "(--registry_help lists all)"
+            if len(close) <= 3
+            else f"unknown {kind} {name!r}; known are {', '.join(close)}"
+        )
+    return table[name]
+
+
+def _summaries(table: Mapping[str, Callable[[], Any]]) -> Mapping[str, str]:
+    for package in _CONTENT:
+        load(package)
+    return {name: _summary(name, table) for name in sorted(table)}
+
+
+def _summary(name: str, table: Mapping[str, Callable[[], Any]]) -> str:
+    if name.endswith("_rev") and name.removesuffix("_rev") in table:
+        return f"{name.removesuffix('_rev')} read the other way round."
+    return (inspect.getdoc(table[name]) or "").partition("\n")[0]

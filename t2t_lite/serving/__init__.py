@@ -1,0 +1,1 @@
+"""SavedModel export and the TF Serving client."""

@@ -1,0 +1,1 @@
+"""The recipe: schedule, loss, optimizer, checkpoints, the training loop."""

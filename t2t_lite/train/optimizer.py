@@ -1,0 +1,54 @@
+"""Adam (Section 5.3: beta1 0.9, beta2 0.98, epsilon 1e-9) as TensorFlow's fused op (floor 1).
+
+One op a variable does what Keras' Adam does in eight, 1 to 3 % of a step on a CPU. Epsilon stands
+beside the uncorrected root, as in tensor2tensor and in Keras:
+
+    rate = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)
+    m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w = w - rate m / (sqrt(v) + eps)
+"""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+
+class Adam:
+    """Adam over named variables; made inside the strategy's scope."""
+
+    def __init__(
+        self, variables: Mapping[str, tf.Variable], *, beta1: float, beta2: float, epsilon: float
+    ):
+        self._variables = dict(variables)
+        self._beta1 = beta1
+        self._beta2 = beta2
+        self._epsilon = epsilon
+        self._m = {name: _zeros_like(v, f"{name}/m") for name, v in variables.items()}
+        self._v = {name: _zeros_like(v, f"{name}/v") for name, v in variables.items()}
+
+    def slots(self) -> dict[str, tf.Variable]:
+        """Return the moments under their names in a checkpoint: "embedding/matrix/m"."""
+        moments = {f"{name}/m": slot for name, slot in self._m.items()}
+        return moments | {f"{name}/v": slot for name, slot in self._v.items()}
+
+    def apply(
+        self, gradients: Mapping[str, tf.Tensor], *, learning_rate: tf.Tensor, step: tf.Tensor
+    ) -> None:
+        """Update every variable; `step` counts updates from 1 (float32). Call in a replica."""
+        for name, gradient in gradients.items():
+            tf.raw_ops.ResourceApplyAdam(
+                var=self._variables[name].handle,
+                m=self._m[name].handle,
+                v=self._v[name].handle,
+                beta1_power=self._beta1**step,
+                beta2_power=self._beta2**step,
+                lr=learning_rate,
+                beta1=self._beta1,
+                beta2=self._beta2,
+                epsilon=self._epsilon,
+                grad=gradient,
+            )
+
+
+def _zeros_like(variable: tf.Variable, name: str) -> tf.Variable:
+    zeros = tf.zeros(variable.shape, variable.dtype)
+    return tf.Variable(zeros, trainable=False, name=name.replace("/", "_"))
