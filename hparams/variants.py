@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from t2t_lite.hparams import transformer
-
 from t2t_lite import config, registry
+
+from . import transformer
 
 
 def peak_rate(rate: float, *, d_model: int, warmup_steps: int) -> float:

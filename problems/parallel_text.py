@@ -1,0 +1,13 @@
+"""A user's own corpus, without writing code."""
+
+from t2t_lite import registry
+from t2t_lite.data import problem
+
+
+@registry.register_problem
+class ParallelText(problem.ParallelTextProblem):
+    """Your own corpus: train.source, train.target, dev.* and optionally test.* in --raw_dir."""
+
+    languages = ("source", "target")
+    sides = ("source", "target")
+    optional_splits = ("test",)

@@ -1,0 +1,82 @@
+"""Score predicted trees against gold ones, line for line, by the rules of EVALB.
+
+Each line holds one Penn-style tree; an empty line in the predictions is a sentence without a parse
+(skipped), one that is no tree counts as an error. Tags decide which words count as punctuation, so
+both files need them. Prints recall, precision and F1 of the labelled brackets, complete match,
+crossing and tagging, over all sentences and over those up to the cut-off. Files may be compressed.
+"""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+from absl import flags
+
+from t2t_lite import errors
+from t2t_lite.bin import command
+from t2t_lite.data import text_files, trees
+from t2t_lite.evaluate import brackets
+
+FLAGS = command.new_flags()
+flags.DEFINE_string("gold", None, "The gold trees, one a line.", flag_values=FLAGS)
+flags.DEFINE_string("predicted", None, "The predicted trees, one a line.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "params",
+    None,
+    "An EVALB parameter file; without it those of COLLINS.prm apply, the usual ones for the WSJ.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_bool("json", False, "Print one JSON object instead of lines.", flag_values=FLAGS)
+flags.DEFINE_bool("per_sentence", False, "Add the counts of each sentence.", flag_values=FLAGS)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    return command.run(_print_score, FLAGS, doc=__doc__, required=["gold", "predicted"], argv=argv)
+
+
+def _print_score() -> None:
+    parameters = brackets.COLLINS
+    if FLAGS.params:
+        lines = text_files.read_lines(FLAGS.params)
+        parameters = brackets.read_parameters(lines, name=FLAGS.params)
+    unreadable: dict[int, str] = {}
+    result = brackets.score(
+        _gold_trees(FLAGS.gold), _predicted_trees(FLAGS.predicted, unreadable), parameters
+    )
+    if not result.sentences:
+        raise errors.UserError(f"{FLAGS.gold} and {FLAGS.predicted} are empty; expected trees")
+    for sentence in result.sentences:
+        if sentence.status == "error":
+            problem = unreadable.get(sentence.number, sentence.problem)
+            print(f"sentence {sentence.number} is an error: {problem}", file=sys.stderr)
+    if FLAGS.json:
+        fields = dataclasses.asdict(result)
+        if not FLAGS.per_sentence:
+            del fields["sentences"]
+        print(json.dumps(fields, indent=2))
+    else:
+        print(brackets.report(result, per_sentence=FLAGS.per_sentence))
+
+
+def _gold_trees(path: str) -> Iterator[Sequence[trees.Tree]]:
+    for number, line in enumerate(text_files.read_lines(path), 1):
+        try:
+            yield tuple(trees.read([line], name=path, first_line=number))
+        except errors.UserError as error:
+            raise errors.UserError(f"{error} (expected one gold tree a line)") from None
+
+
+def _predicted_trees(path: str, unreadable: dict[int, str]) -> Iterator[brackets.Prediction]:
+    """Yield what each line holds; None, with the reason kept, where that is no tree."""
+    for number, line in enumerate(text_files.read_lines(path), 1):
+        try:
+            yield tuple(trees.read([line], name=path, first_line=number))
+        except errors.UserError as error:
+            unreadable[number] = str(error)
+            yield None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+"""What a data_dir holds for a problem: `<problem>.manifest.json`, written last by the generator.
+
+A folder without it is unfinished. It records what the data were made from (problem, options,
+versions, raw files with their hashes), what was kept and what was dropped and why, every file with
+its size and hash, and the histogram of lengths from which the pipeline chooses its buckets.
+"""
+
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_lite import errors
+from t2t_lite.data import problem as problems
+from t2t_lite.data import shards, text_files, vocabulary
+
+FORMAT = 1
+_T2T_SAMPLE = 50_000  # pairs whose lengths stand for all of a T2T corpus
+
+
+class Text(NamedTuple):
+    """The raw lines of a dev or test split, in their order."""
+
+    sources: list[str]
+    references: list[str]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """The content of a manifest file; `data_dir` is where it lies."""
+
+    problem: str  # the base name: toy_ende for toy_ende_rev
+    data_dir: pathlib.Path
+    options: dict[str, Any]
+    versions: dict[str, Any]
+    raw_files: list[dict[str, Any]]  # name, bytes, sha256
+    vocabulary: dict[str, Any]  # file, size and the figures of its fit
+    splits: dict[str, dict[str, Any]]  # counts, and the shards with records, bytes and sha256
+
+    @property
+    def vocabulary_path(self) -> pathlib.Path:
+        """The vocabulary file that the shards were encoded with."""
+        return self.data_dir / self.vocabulary["file"]
+
+    def shards(self, split: str) -> list[pathlib.Path]:
+        """Return a split's shards; raise UserError for a split that there is not."""
+        return [self.data_dir / shard["name"] for shard in self._split(split)["shards"]]
+
+    def pairs(self, split: str) -> int:
+        """Return the number of examples in a split."""
+        return self._split(split)["pairs"]
+
+    def lengths(self, split: str, *, is_reversed: bool = False) -> np.ndarray:
+        """Return the rows (source length, target length, pairs), lengths with EOS.
+
+        Long lengths are rounded up (`round_length`), so no example exceeds its row.
+        """
+        table = np.array(self._split(split)["lengths"], np.int64).reshape(-1, 3)
+        return table[:, [1, 0, 2]] if is_reversed else table
+
+    def check_files(self) -> None:
+        """Raise UserError where a file is missing or has another size than the manifest says."""
+        for entry in self.files():
+            path = self.data_dir / entry["name"]
+            if not path.is_file():
+                raise self._mismatch(f"lacks {entry['name']}")
+            size = path.stat().st_size
+            if size != entry["bytes"]:
+                raise self._mismatch(f"has {size} bytes in {entry['name']}, not {entry['bytes']}")
+
+    def files(self) -> list[dict[str, Any]]:
+        """Return every file that the manifest speaks for: name, bytes, sha256."""
+        entries = [self.vocabulary]
+        for split in self.splits.values():
+            entries += split["shards"] + split.get("text", [])
+        return [{"name": entry.get("file") or entry["name"], **entry} for entry in entries]
+
+    def _split(self, name: str) -> dict[str, Any]:
+        if name not in self.splits:
+            raise errors.UserError(
+                f"{self.data_dir} has no split {name!r} of {self.problem}; "
+                f"it has {', '.join(self.splits)}"
+            )
+        return self.splits[name]
+
+    def _mismatch(self, what: str) -> errors.UserError:
+        return errors.UserError(
+            f"{self.data_dir} {what}, against {file_name(self.problem)}: "
+            "generate the data again with --overwrite"
+        )
+
+
+def file_name(base_name: str) -> str:
+    """Return the manifest's file name, e.g. "toy_ende.manifest.json"."""
+    return f"{base_name}.manifest.json"
+
+
+def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifest:
+    """Read a problem's manifest; raise UserError where data_dir holds none or another problem's.
+
+    A data_dir that tensor2tensor's t2t-datagen wrote has no manifest: one is made from what lies
+    there, the problem's shards and a `.subwords` vocabulary.
+    """
+    data_dir = pathlib.Path(data_dir)
+    path = data_dir / file_name(problem.base_name)
+    try:
+        fields = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        found = _of_t2t(data_dir, problem)
+        if found is None:
+            raise _absent(data_dir, problem) from None
+        return found
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise errors.UserError(f"{path} is not a manifest: {error}") from error
+    if fields.pop("format", None) != FORMAT:
+        raise errors.UserError(
+            f"{path} was written by another version of t2t-lite; generate the data again"
+        )
+    return Manifest(data_dir=data_dir, **fields)
+
+
+def save(manifest: Manifest) -> None:
+    """Write the manifest into its data_dir, one line for each small thing."""
+    fields = dataclasses.asdict(manifest)
+    del fields["data_dir"]
+    text = json.dumps({"format": FORMAT, **fields}, indent=1, ensure_ascii=False)
+    # numbers of one list, e.g. a row of the histogram, on one line
+    text = re.sub(r"\[[\s\d,]+\]", lambda row: re.sub(r"\s+", "", row.group()), text)
+    with text_files.replacing(manifest.data_dir / file_name(manifest.problem)) as file:
+        file.write(text.encode("utf-8") + b"\n")
+
+
+def text_names(base_name: str, split: str) -> tuple[str, str]:
+    """Return the names of a split's raw text files, e.g. "toy_ende-dev.inputs.txt"."""
+    return f"{base_name}-{split}.inputs.txt", f"{base_name}-{split}.targets.txt"
+
+
+def problem_text(data_dir: str | os.PathLike[str], problem: problems.Problem, split: str) -> Text:
+    """Return the raw source lines and references of "dev", "test" or a named test set.
+
+    They are as the problem reads them (`_rev` swaps the sides), uncleaned, one for each example.
+    """
+    loaded = load(data_dir, problem)
+    split = problem.split(split)
+    if split not in loaded.splits or "text" not in loaded.splits[split]:
+        known = ", ".join(name for name, entry in loaded.splits.items() if "text" in entry)
+        raise errors.UserError(
+            f"{data_dir} has no text of split {split!r} of {problem.name}; it has {known or 'none'}"
+        )
+    loaded.check_files()
+    if not loaded.splits[split]["text"]:  # T2T's
+        inputs, targets = _decoded(loaded, split)
+        return Text(targets, inputs) if problem.is_reversed else Text(inputs, targets)
+    names = text_names(problem.base_name, split)
+    inputs, targets = (list(text_files.read_lines(loaded.data_dir / name)) for name in names)
+    return Text(targets, inputs) if problem.is_reversed else Text(inputs, targets)
+
+
+def histogram(sources: np.ndarray, targets: np.ndarray) -> list[list[int]]:
+    """Return rows [source length, target length, pairs], lengths rounded up."""
+    cells = np.stack([round_length(sources), round_length(targets)], axis=1)
+    lengths, counts = np.unique(cells, axis=0, return_counts=True)
+    return np.concatenate([lengths, counts[:, None]], axis=1).tolist()
+
+
+def round_length(lengths: np.ndarray) -> np.ndarray:
+    """Round lengths up, so that a histogram stays small: exact to 128, then 64 steps an octave.
+
+    >>> round_length(np.array([7, 128, 129, 257])).tolist()
+    [7, 128, 130, 260]
+    """
+    octave = np.ceil(np.log2(np.maximum(lengths, 128))).astype(np.int64)
+    step = np.maximum(1, 1 << np.maximum(octave - 7, 0))
+    return (lengths + step - 1) // step * step
+
+
+def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | None:
+    """Return a manifest of T2T's files: what only T2T knows is left out, lengths are of a sample."""
+    name = problem.base_name
+    vocabularies = sorted(data_dir.glob("vocab.*.subwords"))
+    named = [path for path in vocabularies if path.name.startswith(f"vocab.{name}.")]
+    paths = {split: shards.find(data_dir, name, split) for split in ("train", "dev", "test")}
+    if not vocabularies or not paths["train"]:
+        return None
+    vocab_path = (named or vocabularies)[0]
+    if len(named or vocabularies) > 1:
+        raise errors.UserError(f"{data_dir} has several .subwords vocabularies; leave one")
+    return Manifest(
+        problem=name,
+        data_dir=data_dir,
+        options={},
+        versions={},
+        raw_files=[],
+        vocabulary={
+            "file": vocab_path.name,
+            "bytes": vocab_path.stat().st_size,
+            "size": vocabulary.load(vocab_path).size,
+        },
+        splits={split: _t2t_split(split, files) for split, files in paths.items() if files},
+    )
+
+
+def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
+    """Return the entry of a T2T split; of train, lengths are those of the first shard's start."""
+    limit = _T2T_SAMPLE if split == "train" else None
+    records = itertools.islice(itertools.chain.from_iterable(map(shards.read, paths)), limit)
+    examples = [shards.ids(record) for record in records]
+    lengths = [[len(one[key]) for one in examples] for key in ("inputs", "targets")]
+    entry = {
+        "shards": [{"name": path.name, "bytes": path.stat().st_size} for path in paths],
+        "lengths": histogram(*(np.array(side, np.int64) for side in lengths)),
+        "lengths_sampled": len(examples) == limit,
+        "pairs": len(examples),
+    }
+    return entry if split == "train" else {**entry, "text": []}
+
+
+def _decoded(loaded: Manifest, split: str) -> list[list[str]]:
+    """Return the text of a split's shards, which T2T's subwords spell exactly."""
+    vocab = vocabulary.load(loaded.vocabulary_path)
+    records = itertools.chain.from_iterable(map(shards.read, loaded.shards(split)))
+    examples = [shards.ids(record) for record in records]
+    return [[vocab.decode(one[key]) for one in examples] for key in ("inputs", "targets")]
+
+
+def _absent(data_dir: pathlib.Path, problem: problems.Problem) -> errors.UserError:
+    suffix = file_name("")
+    others = sorted(p.name.removesuffix(suffix) for p in data_dir.glob("*" + suffix))
+    if others:
+        return errors.UserError(
+            f"{data_dir} was made for {', '.join(others)}, not for {problem.name}; give its own "
+            f"--data_dir or run t2t-lite-datagen --problem={problem.name} --data_dir={data_dir}"
+        )
+    return errors.UserError(
+        f"{data_dir} holds no (finished) data of {problem.name}: "
+        f"run t2t-lite-datagen --problem={problem.name} --data_dir={data_dir} first"
+    )

@@ -1,0 +1,255 @@
+"""From shards to batches of static shape, as plain tf.data.
+
+    shards --shuffle, interleave--> records --shuffle--> {"inputs", "targets"} --by length-->
+        {"inputs": int32 [B, S], "targets": int32 [B, T]}, zeros where there is no token
+
+with one (B, S, T) for each bucket (see `bucket_shapes`). The whole state is the iterator's, so a
+tf.train.Checkpoint of it resumes exactly:
+
+    iterator = iter(pipeline.train_batches(problem, data_dir, batch_tokens=25_000, seed=1))
+    checkpoint = tf.train.Checkpoint(model=model, iterator=iterator)
+
+Legend: B batch, S source length, T target length.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.data import buckets, manifest, shards
+from t2t_lite.data import problem as problems
+
+DEFAULT_MAX_BUCKETS = 24  # what it takes to fill 90 % of batches of news; captions need 11
+_CYCLE = 16  # shards that are read in turns
+_SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
+_PARSE = 256  # records that are parsed by one call
+
+Path = str | os.PathLike[str]
+
+
+def bucket_shapes(
+    problem: problems.Problem,
+    data_dir: Path,
+    *,
+    batch_tokens: int,
+    max_length: int,
+    max_buckets: int = DEFAULT_MAX_BUCKETS,
+    num_pipelines: int = 1,
+) -> list[buckets.Shape]:
+    """Return the shapes of all batches that `train_batches` yields, small to large.
+
+    They follow from the lengths of the training pairs: as few shapes as fill 90 %, at most
+    `max_buckets`. A batch has at most `batch_tokens` tokens of each side, padding included, and a
+    multiple of 8 rows where that many fit.
+    """
+    table = _train_lengths(problem, data_dir, max_length)
+    sizes = buckets.choose(table, max_buckets=max_buckets)
+    return _shapes(sizes, batch_tokens // num_pipelines)
+
+
+def train_batches(
+    problem: problems.Problem,
+    data_dir: Path,
+    *,
+    batch_tokens: int,
+    max_length: int,
+    seed: int,
+    max_buckets: int = DEFAULT_MAX_BUCKETS,
+    input_context: tf.distribute.InputContext | None = None,
+) -> tf.data.Dataset:
+    """Return endless batches of the training split in an order that follows from `seed`.
+
+    Every epoch sees each pair of at most `max_length` tokens (with EOS) a side once, in a new
+    order; a batch may reach from one epoch into the next. With `input_context` each of the workers
+    gets its own part of the pairs and of `batch_tokens`.
+    """
+    loaded = manifest.load(data_dir, problem)
+    loaded.check_files()
+    count = input_context.num_input_pipelines if input_context else 1
+    index = input_context.input_pipeline_id if input_context else 0
+    shapes = bucket_shapes(
+        problem,
+        data_dir,
+        batch_tokens=batch_tokens,
+        max_length=max_length,
+        max_buckets=max_buckets,
+        num_pipelines=count,
+    )
+    paths = [str(path) for path in loaded.shards("train")]
+    records = (
+        tf.data.Dataset.from_tensor_slices(paths)
+        .shuffle(len(paths), seed=seed)
+        .interleave(
+            lambda path: tf.data.TFRecordDataset(path).shard(count, index),
+            cycle_length=min(_CYCLE, len(paths)),
+            num_parallel_calls=1,
+            deterministic=True,
+        )
+        .shuffle(_SHUFFLE, seed=seed + 1)
+        .repeat()
+    )
+    examples = _examples(records, problem).filter(
+        lambda example: (
+            tf.maximum(tf.size(example["inputs"]), tf.size(example["targets"])) <= max_length
+        )
+    )
+    return _with_options(_bucketed(examples, shapes).prefetch(4))
+
+
+def eval_batches(
+    problem: problems.Problem,
+    data_dir: Path,
+    split: str,
+    *,
+    batch_tokens: int,
+    max_length: int,
+    max_buckets: int = DEFAULT_MAX_BUCKETS,
+) -> tf.data.Dataset:
+    """Return the batches of one pass over a split, every pair in it, in the training's shapes.
+
+    The last batch of each shape is filled up with rows of padding. Pairs that fit no training shape
+    share one more, the last of `eval_shapes`.
+    """
+    shapes = eval_shapes(
+        problem,
+        data_dir,
+        split,
+        batch_tokens=batch_tokens,
+        max_length=max_length,
+        max_buckets=max_buckets,
+    )
+    loaded = manifest.load(data_dir, problem)
+    loaded.check_files()
+    paths = [str(path) for path in loaded.shards(problem.split(split))]
+    examples = _examples(tf.data.TFRecordDataset(paths), problem)
+    return _with_options(_bucketed(examples, shapes).prefetch(4))
+
+
+def eval_shapes(
+    problem: problems.Problem,
+    data_dir: Path,
+    split: str,
+    *,
+    batch_tokens: int,
+    max_length: int,
+    max_buckets: int = DEFAULT_MAX_BUCKETS,
+) -> list[buckets.Shape]:
+    """Return the shapes of all batches that `eval_batches` yields."""
+    shapes = bucket_shapes(
+        problem,
+        data_dir,
+        batch_tokens=batch_tokens,
+        max_length=max_length,
+        max_buckets=max_buckets,
+    )
+    loaded = manifest.load(data_dir, problem)
+    table = loaded.lengths(problem.split(split), is_reversed=problem.is_reversed)
+    if not len(table):
+        return shapes
+    largest = max(shape.source for shape in shapes), max(shape.target for shape in shapes)
+    needed = int(table[:, 0].max()), int(table[:, 1].max())
+    if needed[0] <= largest[0] and needed[1] <= largest[1]:
+        return shapes
+    extra = max(needed[0], largest[0]), max(needed[1], largest[1])
+    return [*shapes, buckets.Shape(buckets.batch_size(extra, batch_tokens), *extra)]
+
+
+def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
+    """Return the share of real tokens among all of some batches, both sides together."""
+    real = sum(int(tf.math.count_nonzero(batch[key])) for batch in batches for key in batch)
+    return real / sum(int(tf.size(batch[key])) for batch in batches for key in batch)
+
+
+@contextlib.contextmanager
+def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
+    """Turn TensorFlow's error about a corrupt record into one that names file and record.
+
+    Wrap what takes batches: `with pipeline.naming_damage(problem, data_dir): batch =
+    next(iterator)`.
+    """
+    try:
+        yield
+    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+        loaded = manifest.load(data_dir, problem)
+        loaded.check_files()
+        for split in loaded.splits:
+            for path in loaded.shards(split):
+                for _ in shards.read(path):
+                    pass
+        raise error
+
+
+def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -> np.ndarray:
+    loaded = manifest.load(data_dir, problem)
+    table = loaded.lengths("train", is_reversed=problem.is_reversed).copy()
+    if loaded.splits["train"].get("lengths_sampled"):
+        table = np.concatenate([table, [[max_length, max_length, 1]]])
+    # The histogram's long lengths are rounded up, perhaps past the limit that the pair is within.
+    over = table[:, :2].max(1) > manifest.round_length(np.array(max_length))
+    table = table[~over]
+    table[:, :2] = np.minimum(table[:, :2], max_length)
+    if not len(table):
+        raise errors.UserError(
+            f"{data_dir}: no training pair of {problem.name} has at most max_length={max_length} "
+            "tokens a side"
+        )
+    return table
+
+
+def _shapes(sizes: Sequence[tuple[int, int]], batch_tokens: int) -> list[buckets.Shape]:
+    return [buckets.Shape(buckets.batch_size(size, batch_tokens), *size) for size in sizes]
+
+
+def _examples(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Dataset:
+    """Return the records' {"inputs", "targets"}, int32 [S] and [T], as the problem reads them."""
+    inputs, targets = ("targets", "inputs") if problem.is_reversed else ("inputs", "targets")
+    features = {key: tf.io.RaggedFeature(tf.int64) for key in ("inputs", "targets")}
+
+    def parse(block: tf.Tensor) -> dict[str, tf.RaggedTensor]:
+        parsed = tf.io.parse_example(block, features)
+        return {
+            "inputs": tf.cast(parsed[inputs], tf.int32),
+            "targets": tf.cast(parsed[targets], tf.int32),
+        }
+
+    def dense(example: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        return {key: tf.ensure_shape(ids, [None]) for key, ids in example.items()}
+
+    return records.batch(_PARSE).map(parse).unbatch().map(dense)
+
+
+def _bucketed(examples: tf.data.Dataset, shapes: Sequence[buckets.Shape]) -> tf.data.Dataset:
+    """Return batches of examples by the smallest shape that holds them; each holds at least one."""
+    rows, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
+    too_small = tf.constant(tf.int64.max)
+
+    def bucket(example: dict[str, tf.Tensor]) -> tf.Tensor:
+        fits = (tf.size(example["inputs"], tf.int64) <= sources) & (
+            tf.size(example["targets"], tf.int64) <= targets
+        )
+        return tf.argmin(tf.where(fits, sources + targets, too_small))
+
+    def batch(key: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
+        padded = {"inputs": [sources[key]], "targets": [targets[key]]}
+        return window.padded_batch(rows[key], padded).map(
+            lambda examples: {name: fill_up(ids, rows[key]) for name, ids in examples.items()}
+        )
+
+    def fill_up(ids: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
+        missing = count - tf.shape(ids, tf.int64)[0]
+        return tf.pad(ids, [[0, missing], [0, 0]])
+
+    return examples.group_by_window(bucket, batch, window_size_func=lambda key: rows[key])
+
+
+def _with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    options = tf.data.Options()
+    options.deterministic = True
+    # One process shares its cores with the training: no pool of its own, no tuning at run time.
+    options.autotune.enabled = False
+    options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
+    return dataset.with_options(options)

@@ -1,0 +1,140 @@
+"""Tensor2tensor's `.subwords` vocabularies: so that data which t2t-datagen wrote can be used.
+
+Text is cut into runs of letters or digits and runs of anything else; a single space between two runs
+of letters is left out. A run is escaped ("_" is \\\\u, "\\\\" is \\\\\\\\, a character outside the alphabet
+its number), ended with "_", and cut into the longest known subtokens from the left:
+
+    "Hallo, Welt"  ->  ["Hallo", ", ", "Welt"]  ->  ["Hall", "o_", ", _", "Welt_"]
+
+There is no such tokenizer for a TensorFlow graph, so an exported model takes and gives ids.
+"""
+
+import functools
+import itertools
+import os
+import pathlib
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+from t2t_lite import errors
+
+# As ours: T2T's ids are 0 for padding, 1 for the end; it has none for unknown.
+_PAD_ID, _EOS_ID = 0, 1
+_ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
+_ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
+
+
+class SubwordVocabulary:
+    """Encodes and decodes as T2T's SubwordTextEncoder; the interface is that of Vocabulary."""
+
+    def __init__(self, model_bytes: bytes):
+        self.model_bytes = model_bytes
+        lines = model_bytes.decode("utf-8").split("\n")
+        self._pieces = [_unquoted(line) for line in lines if line]
+        self._ids = {piece: i for i, piece in enumerate(self._pieces) if piece}
+        self._longest = max(map(len, self._pieces))
+        self._alphabet = _ESCAPE_CHARACTERS.union(*self._pieces)
+        self._encode_run = functools.lru_cache(maxsize=100_000)(self._encode_run)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "SubwordVocabulary":
+        """Read a `vocab.*.subwords` file."""
+        try:
+            return cls(pathlib.Path(path).read_bytes())
+        except FileNotFoundError as error:
+            raise errors.UserError(f"there is no vocabulary file {path}") from error
+
+    @property
+    def size(self) -> int:
+        """The number of ids."""
+        return len(self._pieces)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without EOS."""
+        return [token for run in _runs(text) for token in self._encode_run(run)]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of every text, without EOS."""
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids up to EOS; PAD and ids that there are not are dropped."""
+        pieces = []
+        for token in map(int, ids):
+            if token == _EOS_ID:
+                break
+            if token != _PAD_ID and 0 <= token < self.size:
+                pieces.append(self._pieces[token])
+        runs = [_unescaped(run) for run in "".join(pieces).split("_")]
+        runs = [run for run in runs if run]
+        glued = [
+            " " + run if _is_letter(before[0]) and _is_letter(run[0]) else run
+            for before, run in itertools.pairwise(runs)
+        ]
+        return "".join(runs[:1] + glued)
+
+    def piece(self, token: int) -> str:
+        """Return one id's subtoken, e.g. "the_"."""
+        return self._pieces[token]
+
+    def tokenizer(self) -> NoReturn:
+        """Raise UserError: these vocabularies have no form that a graph could run."""
+        raise errors.UserError(
+            "a tensor2tensor vocabulary has no tokenizer for a TensorFlow graph: "
+            "such a model is exported with its ids signatures only"
+        )
+
+    def _encode_run(self, run: str) -> tuple[int, ...]:
+        escaped = run.replace("\\", "\\\\").replace("_", "\\u")
+        escaped = "".join(
+            c if c in self._alphabet and c != "\n" else f"\\{ord(c)};" for c in escaped
+        )
+        escaped += "_"
+        ids, start = [], 0
+        while start < len(escaped):
+            for end in range(min(len(escaped), start + self._longest), start, -1):
+                token = self._ids.get(escaped[start:end])
+                if token is not None:
+                    break
+            else:
+                raise errors.UserError(f"the vocabulary cannot spell {run!r}: it lacks a character")
+            ids.append(token)
+            start = end
+        return tuple(ids)
+
+
+def _unquoted(line: str) -> str:
+    """Return the subtoken of a line of the file: 'the_' or "the_" -> the_."""
+    quoted = len(line) > 1 and line[0] == line[-1] and line[0] in "'\""
+    return line[1:-1] if quoted else line
+
+
+@functools.lru_cache(maxsize=None)
+def _is_letter(character: str) -> bool:
+    return unicodedata.category(character)[0] in "LN"
+
+
+def _runs(text: str) -> list[str]:
+    """Cut a text where letters or digits begin or end; drop single spaces but the first run."""
+    if not text:
+        return []
+    cuts = [i for i in range(1, len(text)) if _is_letter(text[i]) != _is_letter(text[i - 1])]
+    runs = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)])]
+    inner = [run for run in runs[1:-1] if run != " "]
+    return [runs[0], *inner, *runs[1:][-1:]]
+
+
+def _unescaped(run: str) -> str:
+    def character(match: re.Match[str]) -> str:
+        if match.group(1) is None:
+            return "_" if match.group(0) == "\\u" else "\\"
+        try:
+            return chr(int(match.group(1)))
+        except (ValueError, OverflowError):
+            return "\u3013"  # T2T's sign for a number that is no character
+
+    return _ESCAPED.sub(character, run)
+
+

@@ -1,0 +1,123 @@
+"""Lines of text in plain or compressed files, and files that appear only when they are complete.
+
+A line ends at "\\n" and nowhere else: a lone carriage return, a form feed or U+2028 stays inside
+its line, so two sides of a corpus never drift apart.
+"""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import os
+import pathlib
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from t2t_lite import errors
+
+REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
+SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
+
+
+def find(directory: str | os.PathLike[str], name: str) -> pathlib.Path | None:
+    """Return the file `name` of a folder, plain or compressed; None if there is none."""
+    candidates = (pathlib.Path(directory) / (name + suffix) for suffix in SUFFIXES)
+    return next((path for path in candidates if path.is_file()), None)
+
+
+def open_binary(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file for reading, decompressed as its suffix says."""
+    path = pathlib.Path(path)
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    if path.suffix == ".xz":
+        return lzma.open(path, "rb")
+    if path.suffix == ".bz2":
+        return bz2.open(path, "rb")
+    if path.suffix == ".zst":
+        import zstandard
+
+        return zstandard.open(path, "rb")
+    return open(path, "rb")
+
+
+def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the lines of a file, decompressed, without their "\\n" (or "\\r\\n").
+
+    A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
+    such a line is kept and can be counted.
+    """
+    with _naming(path), open_binary(path) as file:
+        first = True
+        for line in file:
+            if first:
+                line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            line = line.removesuffix(b"\n").removesuffix(b"\r")
+            yield line.decode("utf-8", errors="replace")
+
+
+def read_pairs(
+    source: str | os.PathLike[str], target: str | os.PathLike[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the lines of two files side by side; UserError if one has more than the other."""
+    sources, targets = read_lines(source), read_lines(target)
+    count = 0
+    for source_line in sources:
+        target_line = next(targets, None)
+        if target_line is None:
+            raise _unequal(source, count + 1 + _length(sources), target, count)
+        yield source_line, target_line
+        count += 1
+    extra = _length(targets)
+    if extra:
+        raise _unequal(source, count, target, count + extra)
+
+
+def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+    """Write one line for each string, where a "\\n" inside one becomes a space."""
+    with replacing(path) as file:
+        file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a binary file for writing that appears under `path` when it is complete."""
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".incomplete")
+    try:
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextlib.contextmanager
+def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn a damaged archive's many errors into one that names the file."""
+    damage: tuple[type[Exception], ...] = (gzip.BadGzipFile, EOFError, lzma.LZMAError)
+    try:
+        yield
+    except damage as error:
+        raise errors.UserError(f"{path} is damaged or not what its suffix says: {error}") from error
+    except FileNotFoundError as error:
+        raise errors.UserError(f"there is no file {path}") from error
+    except Exception as error:
+        if type(error).__name__ != "ZstdError":
+            raise
+        raise errors.UserError(f"{path} is damaged or not what its suffix says: {error}") from error
+
+
+def _unequal(source: Any, num_sources: int, target: Any, num_targets: int) -> errors.UserError:
+    return errors.UserError(
+        f"the two sides differ in length: {source} has {num_sources} lines, "
+        f"{target} has {num_targets}"
+    )
+
+
+def _length(lines: Iterator[str]) -> int:
+    return sum(1 for _ in lines)

@@ -1,0 +1,72 @@
+"""How to decode: what `--decode_hparams=beam_size=4,alpha=0.6` sets (floor 1, no TensorFlow)."""
+
+import dataclasses
+import difflib
+from typing import Any, Literal
+
+from t2t_lite import config, errors
+
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class DecodeOptions:
+    """One way of decoding. The defaults are the paper's (Section 6.1)."""
+
+    beam_size: int = 4  # 1 is greedy decoding
+    alpha: float = 0.6  # of the length penalty ((5 + n) / 6)^alpha
+    extra_length: int = 50  # an output has at most its input's length + this many tokens
+    return_beams: int = 1  # outputs of each input, best first
+    min_length: int = 0  # an output has at least so many tokens, EOS included
+    prefix: str = ""  # every output begins with this text
+    max_source_length: int = 512  # of a longer input only so many tokens are read
+    batch_size: int = 64  # sentences of a batch, at most
+    batch_tokens: int = 4096  # source tokens of a batch, padding included, at most
+    precision: Precision = "float32"  # of the weights
+
+    def __post_init__(self) -> None:
+        for name in ("beam_size", "return_beams", "max_source_length", "batch_size"):
+            if getattr(self, name) < 1:
+                raise errors.UserError(f"{name} is at least 1, got {getattr(self, name)}")
+        if self.return_beams > self.beam_size:
+            raise errors.UserError(
+                f"return_beams is at most beam_size ({self.beam_size}), got {self.return_beams}"
+            )
+        if self.precision not in Precision.__args__:
+            raise errors.UserError(
+                f"precision is one of {Precision.__args__}, got {self.precision!r}"
+            )
+
+
+def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
+    """Return the options that a model's hparams ask for, with `changes`."""
+    own = {name: getattr(hparams, name) for name in ("beam_size", "alpha", "extra_length")}
+    return DecodeOptions(**{**own, **changes})
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Return the changes that a flag asks for, each typed by its field.
+
+    >>> parse("beam_size=8,alpha=1")
+    {'beam_size': 8, 'alpha': 1.0}
+
+    Raises UserError for an unknown name (with the close matches) or a value of another type.
+    """
+    types = {field.name: type(field.default) for field in dataclasses.fields(DecodeOptions)}
+    changes: dict[str, Any] = {}
+    for item in filter(None, text.split(",")):
+        name, equals, value = item.partition("=")
+        name = name.strip()
+        if not equals:
+            raise errors.UserError(f"--decode_hparams: expected name=value, got {item!r}")
+        if name not in types:
+            close = difflib.get_close_matches(name, types, n=3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(types)}"
+            raise errors.UserError(f"--decode_hparams: unknown name {name!r}; {hint}")
+        try:
+            changes[name] = types[name](value)
+        except ValueError as error:
+            raise errors.UserError(
+                f"--decode_hparams: {name} is {types[name].__name__}, got {value!r}"
+            ) from error
+    return changes

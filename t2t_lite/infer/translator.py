@@ -1,0 +1,245 @@
+"""Text in, text out: a trained model with its vocabulary (floor 3).
+
+    translator = Translator.from_output_dir("runs/ende")
+    translator.translate(["A dog runs."])[0].text
+"""
+
+import dataclasses
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite.data import vocabulary as vocabularies
+from t2t_lite.infer import beam_search, options
+from t2t_lite.model import decoding, transformer
+from t2t_lite.train import checkpoint, output_dir
+
+# Never emitted: they are no text.
+_FORBIDDEN_IDS = (vocabularies.PAD_ID, vocabularies.UNK_ID)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """One output: its text, its length-normalised log-probability and its token ids.
+
+    `finished` is False where it hit the length limit: the text is cut off.
+    """
+
+    text: str
+    score: float
+    ids: tuple[int, ...]
+    finished: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Translation:
+    """What came of one input: hypotheses, best first, and whether the input was cut."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The best hypothesis' text."""
+        return self.hypotheses[0].text
+
+    @property
+    def score(self) -> float:
+        """The best hypothesis' length-normalised log-probability."""
+        return self.hypotheses[0].score
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The best hypothesis' token ids, EOS included where it is finished."""
+        return self.hypotheses[0].ids
+
+    @property
+    def finished(self) -> bool:
+        """Whether the best hypothesis is complete."""
+        return self.hypotheses[0].finished
+
+
+# A blank line has a blank translation: there is nothing to decode.
+BLANK = Translation(hypotheses=(Hypothesis(text="", score=0.0, ids=(), finished=True),))
+
+
+class Translator:
+    """Translates with one model, or with the mean probability of several.
+
+    Args:
+      models: the model, or several that share the vocabulary.
+      vocabulary: of both sides.
+      decode_options: how to decode; default: what the first model's hparams say.
+    """
+
+    def __init__(
+        self,
+        models: transformer.Transformer | Sequence[transformer.Transformer],
+        vocabulary: vocabularies.Vocabulary,
+        decode_options: options.DecodeOptions | None = None,
+    ):
+        self.models = list(models) if isinstance(models, Sequence) else [models]
+        self.vocabulary = vocabulary
+        self.options = decode_options or options.for_model(self.models[0].hparams)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
+        self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
+        self.continue_ids = tf.function(self._search, input_signature=[ids, ids], autograph=False)
+
+    @classmethod
+    def from_output_dir(
+        cls,
+        path: str | os.PathLike[str],
+        checkpoint_path: str | None = None,
+        **changes: Any,
+    ) -> "Translator":
+        """Load what a training run left.
+
+        Args:
+          path: the output_dir.
+          checkpoint_path: a checkpoint's prefix, a folder that holds some (the newest is taken),
+            or several of these, separated by commas: an ensemble. Default: the newest of the run.
+          **changes: fields of DecodeOptions; others are as the run's hparams have them.
+
+        Raises:
+          UserError: where something is missing or a field is unknown or wrong.
+        """
+        run = output_dir.read(os.fspath(path))
+        decode_options = options.for_model(run.hparams, **changes)
+        vocabulary = vocabularies.Vocabulary.load(run.vocabulary_path)
+        models = []
+        for part in (checkpoint_path or "").split(","):
+            prefix = checkpoint.resolve(run.path, part.strip() or None)
+            model = transformer.Transformer(
+                run.hparams, vocabulary.size, dtype=decode_options.precision
+            )
+            checkpoint.restore_weights(prefix, model.named_variables())
+            models.append(model)
+        return cls(models, vocabulary, decode_options)
+
+    def translate(
+        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
+    ) -> list[Translation]:
+        """Translate every text; `prefixes` are what each output begins with."""
+        results = [BLANK] * len(texts)
+        for batch in self.translate_batches(texts, prefixes=prefixes):
+            for index, translation in batch:
+                results[index] = translation
+        return results
+
+    def translate_batches(
+        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
+    ) -> Iterator[list[tuple[int, Translation]]]:
+        """Yield (index in `texts`, translation) of every text that is not blank, longest first."""
+        indices = [index for index, text in enumerate(texts) if text.strip()]
+        sources = self._encode([texts[index] for index in indices])
+        if prefixes is None:
+            prefixes = [self.options.prefix] * len(texts)
+        starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
+        lengths = [len(source.ids) for source in sources]
+        for batch in batches(
+            lengths, batch_size=self.options.batch_size, batch_tokens=self.options.batch_tokens
+        ):
+            found = self._translate_batch(
+                [sources[place] for place in batch], [starts[place] for place in batch]
+            )
+            yield [(indices[place], translation) for place, translation in zip(batch, found)]
+
+    def _encode(self, texts: Sequence[str]) -> list["_Source"]:
+        """Return each text's ids with EOS, cut at max_source_length."""
+        limit = self.options.max_source_length
+        return [
+            _Source([*ids[: limit - 1], vocabularies.EOS_ID], truncated=len(ids) >= limit)
+            for ids in self.vocabulary.encode_batch(texts)
+        ]
+
+    def _translate_batch(
+        self, sources: Sequence["_Source"], prefixes: Sequence[Sequence[int]]
+    ) -> list[Translation]:
+        inputs = pad([source.ids for source in sources])
+        if any(prefixes):
+            found = self.continue_ids(inputs, pad(prefixes))
+        else:
+            found = self.translate_ids(inputs)
+        found = beam_search.Hypotheses(*(tensor.numpy() for tensor in found))
+        return [
+            Translation(
+                hypotheses=tuple(
+                    self._hypothesis(found, row, place)
+                    for place in range(self.options.return_beams)
+                    if found.lengths[row, place]
+                ),
+                truncated=source.truncated,
+            )
+            for row, source in enumerate(sources)
+        ]
+
+    def _hypothesis(self, found: beam_search.Hypotheses, row: int, place: int) -> Hypothesis:
+        ids = found.ids[row, place, : found.lengths[row, place]].tolist()
+        return Hypothesis(
+            text=self.vocabulary.decode(ids),
+            score=float(found.scores[row, place]),
+            ids=tuple(ids),
+            finished=bool(found.finished[row, place]),
+        )
+
+    def _search(
+        self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None
+    ) -> beam_search.Hypotheses:
+        """Translate ids in the graph: `translate_ids(inputs)`, `continue_ids(inputs, prefix_ids)`.
+
+        Args:
+          inputs: int32 [B, S], each with EOS, padded with 0.
+          prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
+        """
+        stepper = decoding.stepper(self.models, self.options.beam_size)
+        lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
+        return beam_search.search(
+            stepper.step,
+            stepper.encode(inputs),
+            max_lengths=lengths + self.options.extra_length,
+            beam_size=self.options.beam_size,
+            num_kept=self.options.return_beams,
+            alpha=self.options.alpha,
+            min_length=self.options.min_length,
+            vocab_size=self.vocabulary.size,
+            eos_id=vocabularies.EOS_ID,
+            forbidden_ids=_FORBIDDEN_IDS,
+            prefix_ids=prefix_ids,
+            grow_fn=stepper.grow,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    ids: list[int]
+    truncated: bool
+
+
+def batches(lengths: Sequence[int], *, batch_size: int, batch_tokens: int) -> list[list[int]]:
+    """Group sentences, longest first, by the budget of tokens with padding.
+
+    >>> batches([2, 9, 3, 8], batch_size=3, batch_tokens=18)
+    [[1, 3], [2, 0]]
+    """
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    groups: list[list[int]] = []
+    for index in order:
+        group = groups[-1] if groups else []
+        room = min(batch_size, batch_tokens // lengths[group[0]]) if group else 0
+        if len(group) < room:
+            group.append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return int32 [B, S]: [[5, 6], [7]] -> [[5, 6], [7, 0]]."""
+    padded = np.zeros([len(rows), max(map(len, rows), default=0)], np.int32)
+    for row, ids in zip(padded, rows):
+        row[: len(ids)] = ids
+    return padded

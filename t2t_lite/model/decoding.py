@@ -1,0 +1,289 @@
+"""The decoder one time step at a time, for the N beams of every sentence at once (floor 2).
+
+Equal to `Transformer.decode` and `Transformer.logits`, but a step computes only its own position:
+keys and values of earlier ones are kept in caches, those of the source are computed once a sentence.
+
+A cache is never reordered. Beam n writes at time t into slot (t, n); every beam attends over all
+T * N slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the
+others are hidden by a bias, made once a step for all layers.
+
+Shapes: B sentences, N beams, T time steps that the caches hold, S source length, D d_model,
+H heads, K size of one head, V rows of the embedding, W columns of the softmax.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.model import attention, transformer
+
+EPSILON = 1e-6
+# The softmax's columns are rounded up to a multiple of this, for a search by groups of columns.
+COLUMN_MULTIPLE = 40
+
+
+class State(NamedTuple):
+    """What a step needs of the source and of earlier steps; all have sentences along axis 0.
+
+    `caches` (of each layer) are keys and values [B, H, T * N, K]; `memories` those of the source
+    [B, H, S, K]; `memory_bias` [B, 1, 1, S] hides padding.
+    """
+
+    caches: tuple[attention.KeysValues, ...]
+    memories: tuple[attention.KeysValues, ...]
+    memory_bias: tf.Tensor
+
+
+class Stepper:
+    """The functions that a search needs: `encode`, `step` and `grow`.
+
+    Make one inside the tf.function that searches, before its loop: weights are cast and transposed
+    here, once a call.
+    """
+
+    def __init__(self, model: transformer.Transformer, beam_size: int):
+        self.model = model
+        self.beam_size = beam_size
+        self.dtype = tf.as_dtype(model.compute_dtype)
+        hparams = model.hparams
+        self.hparams = hparams
+        matrix = tf.convert_to_tensor(model.embedding.matrix)
+        self.embedding_VD = matrix
+        self.softmax_DW, self.softmax_bias_W = _softmax_weights(matrix, self.dtype)
+        self.layers = [_LayerWeights.of(layer, self.dtype) for layer in model.decoder_layers]
+        self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
+
+    def encode(self, inputs: tf.Tensor) -> State:
+        """Return the state before the first step: empty caches, and the memory of inputs [B, S]."""
+        encoded = self.model.encode(inputs)
+        hparams, batch_size = self.hparams, tf.shape(inputs)[0]
+
+        def empty(size):
+            return tf.zeros([batch_size, hparams.num_heads, 0, size], self.dtype)
+
+        layers = self.model.decoder_layers
+        return State(
+            caches=tuple(
+                attention.KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers
+            ),
+            memories=tuple(layer.cross_attention.memory(encoded.states) for layer in layers),
+            memory_bias=encoded.bias,
+        )
+
+    def grow(self, state: State, num_steps: int) -> State:
+        """Return the state with room for num_steps more time steps."""
+        at_end = [[0, 0], [0, 0], [0, num_steps * self.beam_size], [0, 0]]
+        return state._replace(
+            caches=tf.nest.map_structure(lambda cache: tf.pad(cache, at_end), state.caches)
+        )
+
+    def step(
+        self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
+    ) -> tuple[tf.Tensor, State]:
+        """Return the next token's logits [B * N, W] after ids [B, N], and the new state."""
+        shape = tf.shape(ancestry)
+        num_rows = shape[0] * self.hparams.num_heads  # B H
+        num_steps = shape[2]
+        slots = _Slots(
+            rows=(tf.range(num_rows) * num_steps + position)[:, None],
+            bias=ancestry_bias(ancestry)[:, None],
+        )
+        x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
+        x += self.model.position(position)
+        caches = []
+        for weights, cache, memory in zip(self.layers, state.caches, state.memories):
+            x, cache = self._layer(x, weights, cache, memory, slots, state.memory_bias)
+            caches.append(cache)
+        if self.final_norm:
+            x = _normalize(x, self.final_norm)
+        logits = tf.matmul(tf.cast(x, self.dtype), self.softmax_DW)
+        logits = tf.nn.bias_add(logits, self.softmax_bias_W)
+        return tf.cast(logits, tf.float32), state._replace(caches=tuple(caches))
+
+    def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_Slots", memory_bias):
+        """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
+        new_cache = None
+
+        def self_attention(y):
+            nonlocal new_cache
+            sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
+            q, k, v = self._split_heads(tf.matmul(y, weights.qkv), sizes)
+            new_cache = attention.KeysValues(
+                _write(cache.keys, k, slots.rows), _write(cache.values, v, slots.rows)
+            )
+            return tf.matmul(self._attend(q, new_cache, slots.bias), weights.self_output)
+
+        def cross_attention(y):
+            (q,) = self._split_heads(tf.matmul(y, weights.q), [self.hparams.d_k])
+            return tf.matmul(self._attend(q, memory, memory_bias), weights.cross_output)
+
+        def feed_forward(y):
+            hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1))
+            return tf.nn.bias_add(tf.matmul(hidden, weights.kernel_2), weights.bias_2)
+
+        sublayers = (self_attention, cross_attention, feed_forward)
+        for sublayer, norm in zip(sublayers, weights.norms):
+            x = self._residual(x, sublayer, norm)
+        return x, new_cache
+
+    def _residual(self, x, sublayer, norm: "_Norm"):
+        y = _normalize(x, norm) if self.hparams.pre_norm else x
+        y = tf.cast(sublayer(tf.cast(y, self.dtype)), tf.float32)
+        return x + y if self.hparams.pre_norm else _normalize(x + y, norm)
+
+    def _split_heads(self, x: tf.Tensor, sizes: list[int]) -> list[tf.Tensor]:
+        """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
+        num_heads, num_beams = self.hparams.num_heads, self.beam_size
+        if len(set(sizes)) == 1:
+            # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
+            x = tf.reshape(x, [-1, num_beams, len(sizes), num_heads, sizes[0]])
+            return tf.unstack(_transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
+        parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
+        return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
+
+    def _attend(self, q: tf.Tensor, memory: attention.KeysValues, bias: tf.Tensor) -> tf.Tensor:
+        """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
+        weights = tf.nn.softmax(
+            tf.cast(tf.matmul(q, memory.keys, transpose_b=True), tf.float32) + bias
+        )
+        heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
+        joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
+        return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
+
+
+class Ensemble:
+    """Several Steppers as one whose probability is the mean of theirs."""
+
+    def __init__(self, steppers: Sequence[Stepper]):
+        self.steppers = steppers
+
+    def encode(self, inputs: tf.Tensor) -> tuple[State, ...]:
+        """Return every model's state."""
+        return tuple(stepper.encode(inputs) for stepper in self.steppers)
+
+    def grow(self, states: tuple[State, ...], num_steps: int) -> tuple[State, ...]:
+        """Return every model's state with room for num_steps more."""
+        return tuple(s.grow(state, num_steps) for s, state in zip(self.steppers, states))
+
+    def step(self, ids, position, ancestry, states):
+        """Return log(mean of softmax) as logits [B * N, W], and the new states."""
+        steps = [s.step(ids, position, ancestry, state) for s, state in zip(self.steppers, states)]
+        logs = tf.stack([tf.nn.log_softmax(logits) for logits, _ in steps])
+        mean = tf.reduce_logsumexp(logs, axis=0) - math.log(len(steps))
+        return mean, tuple(state for _, state in steps)
+
+
+def stepper(models: Sequence[transformer.Transformer], beam_size: int) -> Stepper | Ensemble:
+    """Return the Stepper of one model, or the Ensemble of several."""
+    steppers = [Stepper(model, beam_size) for model in models]
+    return steppers[0] if len(steppers) == 1 else Ensemble(steppers)
+
+
+class _Slots(NamedTuple):
+    """Where this step writes, and what its beams may see, the same for all layers."""
+
+    rows: tf.Tensor  # [B H, 1] the row of this time step, of a cache seen as [B H T, N K]
+    bias: tf.Tensor  # [B, 1, N, T * N]
+
+
+class _Norm(NamedTuple):
+    scale: tf.Tensor
+    bias: tf.Tensor
+
+    @classmethod
+    def of(cls, layer) -> "_Norm":
+        return cls(tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias))
+
+
+class _LayerWeights(NamedTuple):
+    """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries'."""
+
+    qkv: tf.Tensor
+    self_output: tf.Tensor
+    q: tf.Tensor
+    cross_output: tf.Tensor
+    kernel_1: tf.Tensor
+    bias_1: tf.Tensor
+    kernel_2: tf.Tensor
+    bias_2: tf.Tensor
+    norms: tuple[_Norm, _Norm, _Norm]
+
+    @classmethod
+    def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
+        own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
+        scale = own.d_k**-0.5
+        num_queries, num_others = own.num_heads * own.d_k, own.num_heads * (own.d_k + own.d_v)
+        qkv_scale = tf.constant([scale] * num_queries + [1.0] * num_others)
+
+        def cast(variable, factor=None):
+            tensor = tf.convert_to_tensor(variable)
+            if factor is not None:
+                tensor = tf.cast(tensor, tf.float32) * factor
+            return tf.cast(tensor, dtype)
+
+        return cls(
+            qkv=cast(own.qkv, qkv_scale),
+            self_output=cast(own.output_kernel),
+            q=cast(cross.q, scale),
+            cross_output=cast(cross.output_kernel),
+            kernel_1=cast(feed_forward.kernel_1),
+            bias_1=cast(feed_forward.bias_1),
+            kernel_2=cast(feed_forward.kernel_2),
+            bias_2=cast(feed_forward.bias_2),
+            norms=(
+                _Norm.of(layer.self_attention_norm),
+                _Norm.of(layer.cross_attention_norm),
+                _Norm.of(layer.feed_forward_norm),
+            ),
+        )
+
+
+def ancestry_bias(ancestry: tf.Tensor) -> tf.Tensor:
+    """Return [B, N, T * N]: 0 for a beam's own slot at each time, -1e9 for all others.
+
+    With N = 2 and T = 2 a beam whose ancestry is [1, -1] (time 1 is still to come) gets
+    [-1e9, 0, -1e9, -1e9].
+    """
+    shape = tf.shape(ancestry)
+    num_beams = ancestry.shape[1]
+    bias = tf.one_hot(ancestry, num_beams, on_value=0.0, off_value=attention.MASKED)
+    return tf.reshape(bias, [shape[0], num_beams, shape[2] * num_beams])
+
+
+def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the transposed embedding [D, W] and a bias [W].
+
+    W is V rounded up; the columns added have a logit of -1e9, so their probability is 0.
+    """
+    num_rows = matrix.shape[0]
+    num_spare = -num_rows % COLUMN_MULTIPLE
+    columns = tf.pad(_transpose(tf.cast(matrix, dtype), [1, 0]), [[0, 0], [0, num_spare]])
+    bias = tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
+    return columns, tf.cast(bias, dtype)
+
+
+def _write(cache: tf.Tensor, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Write x [B, H, N, K] into the slots `rows` of a cache [B, H, T * N, K].
+
+    A scatter, which works in place: TensorFlow's InplaceUpdate is 5 % faster, but wrong on caches
+    made by tf.zeros, which Grappler merges into one.
+    """
+    width = x.shape[2] * x.shape[3]
+    flat_cache = tf.reshape(cache, [-1, width])
+    flat_cache = tf.tensor_scatter_nd_update(flat_cache, rows, tf.reshape(x, [-1, width]))
+    return tf.reshape(flat_cache, tf.shape(cache))
+
+
+def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:
+    """Transpose the bits as integers: oneDNN's transpose of small float tensors is 5 times slower."""
+    integers = {2: tf.int16, 4: tf.int32}[x.dtype.size]
+    return tf.bitcast(tf.transpose(tf.bitcast(x, integers), permutation), x.dtype)
+
+
+def _normalize(x: tf.Tensor, norm: _Norm) -> tf.Tensor:
+    """Layer normalisation of float32 x [..., D], without the training layer's own gradient."""
+    centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    return centered * tf.math.rsqrt(variance + EPSILON) * norm.scale + norm.bias

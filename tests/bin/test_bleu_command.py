@@ -1,0 +1,137 @@
+import gzip
+import json
+import subprocess
+import sys
+
+import pytest
+
+from t2t_lite.bin import bleu as bleu_command
+from t2t_lite.evaluate import bleu
+
+HYPOTHESES = ["Das ist ein kleines Haus .", "Sie kam gestern an .", "Er sieht es nicht ."]
+REFERENCES = ["Das ist ein kleines Haus .", "Sie kam heute an .", "Er sieht es nicht ."]
+OTHER = ["Das ist das kleine Haus .", "Sie kam heute an .", "Er sah es ."]
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = {}
+    for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES), ("other", OTHER)):
+        paths[name] = tmp_path / f"{name}.de"
+        paths[name].write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return paths
+
+
+def _run(capsys, *args):
+    status = bleu_command.main(["t2t-lite-bleu", *args])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def _sides(files):
+    return [f"--translation={files['hyp']}", f"--reference={files['ref']}"]
+
+
+def test_prints_a_line_for_each_score(capsys, files):
+    status, out, err = _run(capsys, *_sides(files), "--target_language=de")
+    expected = bleu.scores(HYPOTHESES, REFERENCES, target_language="de")
+    assert (status, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert rows == [[f"{s.value:.2f}", s.name, s.signature] for s in expected]
+    assert len({line.index("nrefs:") for line in out.splitlines()}) == 1  # aligned
+
+
+def test_json_holds_the_same_figures(capsys, files):
+    status, out, _ = _run(capsys, *_sides(files), "--json")
+    expected = bleu.scores(HYPOTHESES, REFERENCES)
+    assert status == 0
+    assert json.loads(out) == {
+        "lines": 3,
+        "scores": {s.name: {"value": s.value, "signature": s.signature} for s in expected},
+    }
+
+
+def test_confidence_adds_the_interval(capsys, files):
+    _, out, _ = _run(capsys, *_sides(files), "--confidence")
+    assert all(" ± " in line and "bs:1000" in line for line in out.splitlines())
+    _, out, _ = _run(capsys, *_sides(files), "--confidence", "--json")
+    assert json.loads(out)["scores"]["chrf2"]["half_width"] > 0
+
+
+def test_compare_prints_both_scores_and_the_p_value(capsys, files):
+    compare = f"--compare={files['other']}"
+    status, out, _ = _run(capsys, *_sides(files), compare)
+    header, first, *rest = out.splitlines()
+    comparison = bleu.compare(HYPOTHESES, OTHER, REFERENCES)[0]
+    assert status == 0
+    assert "p-value" in header
+    assert len(rest) == 5
+    score, other = comparison.score, comparison.other
+    assert first.split()[0] == f"{score.value:.2f}"
+    assert first.split()[3:8] == [
+        f"{other.value:.2f}",
+        "±",
+        f"{other.half_width:.2f}",
+        f"{comparison.p_value:.4f}",
+        "bleu_13a",
+    ]
+    _, out, _ = _run(capsys, *_sides(files), compare, "--json")
+    entry = json.loads(out)["scores"]["bleu_13a"]
+    assert (entry["value"], entry["other"]["value"]) == (score.value, other.value)
+    assert entry["p_value"] == comparison.p_value
+
+
+def test_only_line_feeds_end_a_line(capsys, files):
+    for name, end in (("hyp", "\u2028"), ("ref", " ")):
+        text = f"a b{end}c d\x0ce\n\nlast".encode()
+        files[name] = files[name].with_suffix(".gz")
+        files[name].write_bytes(gzip.compress(text))
+    status, out, _ = _run(capsys, *_sides(files), "--json")
+    assert status == 0
+    result = json.loads(out)
+    assert result["lines"] == 3
+    assert result["scores"]["bleu_moses"]["value"] == pytest.approx(100)
+
+
+def test_lossy_lines_are_counted_on_stderr(capsys, files):
+    files["hyp"].write_bytes(b"caf\xe9\nb\nc\n")
+    status, out, err = _run(capsys, *_sides(files), "--json")
+    assert status == 0
+    assert "hyp.de: 1 of 3 lines are not valid UTF-8" in err
+    assert json.loads(out)["lines"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda files: files["hyp"].write_text("a\nb\n"), "hyp.de: 2 lines, {ref}: 3 lines"),
+        (lambda files: files["hyp"].write_text(""), "hyp.de: 0 lines"),
+        (lambda files: files["hyp"].unlink(), "hyp.de"),
+    ],
+)
+def test_a_users_mistake_is_one_line(capsys, files, change, message):
+    change(files)
+    status, out, err = _run(capsys, *_sides(files))
+    assert (status, out) == (1, "")
+    assert message.format(ref=files["ref"]) in err
+    assert err.startswith("t2t-lite-bleu: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_both_files_must_be_given(capsys, files):
+    status, _, err = _run(capsys, f"--translation={files['hyp']}")
+    assert status == 2
+    assert "--reference" in err
+
+
+@pytest.mark.integration
+def test_help_loads_neither_tensorflow_nor_sacrebleu():
+    code = (
+        "import sys; from t2t_lite.bin import bleu; bleu.main(['t2t-lite-bleu', '--help']); "
+        "sys.exit(any(m in sys.modules for m in ('tensorflow', 'sacrebleu', 'sacremoses')))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    assert "--compare" in result.stdout

@@ -1,0 +1,117 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from t2t_lite.bin import evalb as evalb_command
+from t2t_lite.data import trees
+from t2t_lite.evaluate import brackets
+
+GOLD = ["(S (NP (NN a)) (VP (VB b)))", "(S (NP (NN c)) (. .))", "(S (NN d))", "(S (NN e))"]
+PREDICTED = ["(S (NP (NN a)) (X (VB b)))", "(S (NP (NN c)) (. .))", "", "(S (NN e)"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, lines in (("gold", GOLD), ("predicted", PREDICTED)):
+        (tmp_path / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def _run(capsys, folder, *args):
+    sides = [f"--gold={folder / 'gold'}", f"--predicted={folder / 'predicted'}"]
+    status = evalb_command.main(["t2t-lite-evalb", *sides, *args])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def _score(parameters=brackets.COLLINS):
+    gold = [tuple(trees.read([line])) for line in GOLD]
+    return brackets.score(
+        gold, [*(tuple(trees.read([p])) for p in PREDICTED[:3]), None], parameters
+    )
+
+
+def test_prints_the_report_and_the_errors(capsys, files):
+    status, out, err = _run(capsys, files)
+    assert (status, out) == (0, brackets.report(_score()) + "\n")
+    assert "Bracketing FMeasure       =  80.00" in out  # 4 of 5 brackets on both sides
+    assert err.startswith(f"sentence 4 is an error: {files / 'predicted'}, line 4: the tree that")
+    assert err.count("\n") == 1
+
+
+def test_per_sentence_adds_the_table(capsys, files):
+    _, out, _ = _run(capsys, files, "--per_sentence")
+    assert out == brackets.report(_score(), per_sentence=True) + "\n"
+    assert "   1    2    0   66.67  66.67     2      3    3      0      2     2   100.00" in out
+
+
+def test_json_holds_the_same_figures(capsys, files):
+    _, out, _ = _run(capsys, files, "--json")
+    found = json.loads(out)
+    assert found.keys() == {"all", "up_to_cutoff", "cutoff_length"}
+    assert found["all"]["f1"] == pytest.approx(80)
+    assert found["all"]["num_errors"] == found["all"]["num_skipped"] == 1
+    _, out, _ = _run(capsys, files, "--json", "--per_sentence")
+    statuses = [sentence["status"] for sentence in json.loads(out)["sentences"]]
+    assert statuses == ["valid", "valid", "skipped", "error"]
+
+
+def test_params_names_a_parameter_file(capsys, files):
+    (files / "my.prm").write_text("LABELED 0\nCUTOFF_LEN 1\nDELETE_LABEL .\n")
+    _, out, _ = _run(capsys, files, f"--params={files / 'my.prm'}")
+    assert "Bracketing FMeasure       = 100.00" in out
+    assert "-- len<=1 --" in out
+
+
+def _refused(capsys, files, *args):
+    status, out, err = _run(capsys, files, *args)
+    assert (status, out) == (1, "")
+    assert err.startswith("t2t-lite-evalb: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_a_gold_line_that_is_no_tree_is_refused(capsys, files):
+    (files / "gold").write_text("(S (NP (NN a)\n(VP (VB b))))\n")
+    err = _refused(capsys, files)
+    assert f"{files / 'gold'}, line 1: " in err
+    assert "expected one gold tree a line" in err
+
+
+def test_sides_of_unequal_length_are_refused(capsys, files):
+    with (files / "predicted").open("a") as file:
+        file.write("(S (NN f))\n")
+    assert "sentence 5 has no gold one" in _refused(capsys, files)
+
+
+def test_empty_files_are_refused(capsys, files):
+    for name in ("gold", "predicted"):
+        (files / name).write_text("")
+    assert "are empty; expected trees" in _refused(capsys, files)
+
+
+def test_a_missing_file_and_a_faulty_parameter_file_are_refused(capsys, files):
+    assert "nowhere.prm" in _refused(capsys, files, "--params=nowhere.prm")
+    (files / "my.prm").write_text("DELETE TOP\n")
+    err = _refused(capsys, files, f"--params={files / 'my.prm'}")
+    assert "my.prm, line 1: unknown keyword 'DELETE'" in err
+
+
+def test_missing_flags_are_a_usage_error(capsys):
+    assert evalb_command.main(["t2t-lite-evalb"]) == 2
+    assert "--gold and --predicted must be given" in capsys.readouterr().err
+
+
+@pytest.mark.integration
+def test_runs_without_tensorflow(files):
+    sides = [f"--gold={files / 'gold'}", f"--predicted={files / 'gold'}"]
+    code = (
+        "import sys; from t2t_lite.bin import evalb;"
+        f"status = evalb.main({['evalb', *sides]!r});"
+        "sys.exit(status or 'tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Bracketing FMeasure       = 100.00" in done.stdout

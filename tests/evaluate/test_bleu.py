@@ -1,0 +1,186 @@
+import math
+
+import pytest
+from sacrebleu.metrics import BLEU
+
+from t2t_lite import errors
+from t2t_lite.data import text_files
+from t2t_lite.evaluate import bleu
+
+NAMES = [
+    "bleu_13a",
+    "bleu_13a_lowercase",
+    "bleu_intl",
+    "chrf2",
+    "bleu_moses",
+    "bleu_compound_split",
+]
+GERMAN = "newstest2014.uedin-wmt14.3122.en-de.gz"
+FRENCH = "newstest2014.uedin-wmt14.3023.en-fr.gz"
+
+
+def _by_name(scores):
+    return {score.name: score for score in scores}
+
+
+# The figures of the original Moses scripts and of sacreBLEU 2.6.0's own command on two real
+# systems. The tolerance of the first four is rounding's; sacremoses is a port of the scripts, and
+# their own output has two decimals.
+@pytest.mark.parametrize(
+    ("language", "output", "figures"),
+    [
+        ("de", GERMAN, (20.1043, 20.5247, 20.8973, 53.3775, 20.16, 20.77)),
+        ("fr", FRENCH, (35.7963, 36.6477, 38.9892, 62.5721, 37.03, 37.65)),
+    ],
+)
+@pytest.mark.integration
+def test_agrees_with_the_original_tools(shared_data, language, output, figures):
+    hypotheses = list(text_files.read_lines(shared_data / "bleu" / output))
+    reference_file = shared_data / "bleu" / f"reference.en-{language}.gz"
+    references = list(text_files.read_lines(reference_file))
+    scores = bleu.scores(hypotheses, references, target_language=language)
+    assert [score.name for score in scores] == NAMES
+    values = [score.value for score in scores]
+    assert values[:4] == pytest.approx(figures[:4], abs=0.01)
+    assert values[4:] == pytest.approx(figures[4:], abs=0.02)
+    assert bleu.corpus_score(hypotheses, references) == values[0]
+
+
+def test_13a_is_the_formula():
+    # 6 words against 6: 5 of 6 unigrams match, 4 of 5 bigrams, 3 of 4 trigrams, 2 of 3 4-grams.
+    expected = 100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4)
+    assert bleu.corpus_score(["a b c d e f"], ["a b c d e g"]) == pytest.approx(expected)
+    # A hypothesis of 4 words where 6 are due has all n-grams right and the penalty exp(1 - 6/4).
+    assert bleu.corpus_score(["a b c d"], ["a b c d e f"]) == pytest.approx(100 * math.exp(-0.5))
+
+
+def test_lowercase_ignores_case_and_13a_does_not():
+    scores = _by_name(bleu.scores(["ALL in CAPITALS here"], ["all in capitals here"]))
+    assert scores["bleu_13a_lowercase"].value == pytest.approx(100)
+    assert scores["bleu_13a"].value < 50
+
+
+def test_only_the_translation_has_its_unicode_punctuation_replaced():
+    # As the protocol has it: the reference's typographic apostrophe and dots stay what they are.
+    straight, curly = ["it 's a b c ..."], ["it ’s a b c …"]
+    tokenized = {
+        (h[0], r[0]): _by_name(bleu.scores(h, r))["bleu_moses"].value
+        for h in (straight, curly)
+        for r in (straight, curly)
+    }
+    assert tokenized[straight[0], straight[0]] == pytest.approx(100)
+    assert tokenized[curly[0], straight[0]] == pytest.approx(100)
+    assert tokenized[curly[0], curly[0]] < 100
+
+
+def test_quotes_and_dashes_that_replace_unicode_punctuation_leaves_are_left():
+    # The wider script of Moses, normalize-punctuation, would turn all of these into ASCII.
+    lines = ["„ a – b ‚ c « d"]
+    assert _by_name(bleu.scores(lines, lines))["bleu_moses"].value == pytest.approx(100)
+
+
+def test_moses_tokenizer_is_of_the_target_language():
+    hypotheses, references = ["a b c l'été"], ["a b c l'hiver"]
+    french = _by_name(bleu.scores(hypotheses, references, target_language="fr"))["bleu_moses"]
+    german = _by_name(bleu.scores(hypotheses, references, target_language="de"))["bleu_moses"]
+    # French: a b c l' été. German, which has no such rule: a b c l ' été. Only the last differs.
+    assert french.value == pytest.approx(100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** (1 / 4))
+    assert german.value == pytest.approx(100 * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** (1 / 4))
+
+
+@pytest.mark.parametrize(
+    ("line", "split"),
+    [
+        ("rich-text format", "rich ##AT##-##AT## text format"),
+        ("a - b", "a - b"),
+        ("-5 and 5-", "-5 and 5-"),
+        ("rock-and-roll", "rock ##AT##-##AT## and ##AT##-##AT## roll"),
+        # What one match has consumed cannot begin the next: the "a" of "y-a" is gone.
+        ("y-a-t-il", "y ##AT##-##AT## a-t ##AT##-##AT## il"),
+        ("a--b", "a ##AT##-##AT## -b"),
+    ],
+)
+def test_split_compounds(line, split):
+    assert bleu.split_compounds(line) == split
+
+
+def test_compound_split_rewards_a_part_of_a_compound():
+    hypotheses, references = ["the rich-text format of it"], ["the plain-text format of it"]
+    scores = _by_name(bleu.scores(hypotheses, references))
+    # Moses: 4 of 5 words, no 4-gram. Split (7 words, "rich" differs): 6/7 5/6... less the n-grams
+    # that hold "rich": bigrams 4 of 6, trigrams 3 of 5, 4-grams 2 of 4.
+    assert scores["bleu_moses"].value == 0
+    expected = 100 * (6 / 7 * 4 / 6 * 3 / 5 * 2 / 4) ** (1 / 4)
+    assert scores["bleu_compound_split"].value == pytest.approx(expected)
+
+
+def test_signatures_name_the_protocols():
+    scores = _by_name(bleu.scores(["a"], ["a"], target_language="de"))
+    signatures = {name: score.signature for name, score in scores.items()}
+    assert len(set(signatures.values())) == len(NAMES)
+    assert "tok:13a" in signatures["bleu_13a"]
+    assert "case:lc" in signatures["bleu_13a_lowercase"]
+    assert "tok:intl" in signatures["bleu_intl"]
+    for name in ("bleu_moses", "bleu_compound_split"):
+        assert "tok:moses-de|" in signatures[name]
+        assert "hyp:replace-unicode-punctuation|" in signatures[name]
+    assert "hyphens:##AT##-##AT##" in signatures["bleu_compound_split"]
+    assert "hyphens" not in signatures["bleu_moses"]
+
+
+HYPOTHESES = [f"sentence number {n} is translated nearly well" for n in range(40)]
+REFERENCES = [f"sentence number {n} is translated {'very' * (n % 3)} well" for n in range(40)]
+WORSE = [line.replace("is translated", "was") for line in HYPOTHESES]
+
+
+def test_confidence_is_sacrebleus_own():
+    metric = BLEU()
+    printed = metric.corpus_score(HYPOTHESES, [REFERENCES], n_bootstrap=1000)
+    score = bleu.scores(HYPOTHESES, REFERENCES, confidence=True)[0]
+    assert score.value == pytest.approx(printed.score)
+    # sacreBLEU keeps its resamples in float32: 1e-4 of 100.
+    assert (score.mean, score.half_width) == pytest.approx((printed._mean, printed._ci), abs=0.01)
+    assert score.signature == metric.get_signature().format()
+    assert "bs:1000|seed:12345" in score.signature
+
+
+def test_compare_tells_a_worse_system_from_an_equal_one():
+    for worse in bleu.compare(WORSE, HYPOTHESES, REFERENCES):
+        assert worse.score.value < worse.other.value
+        assert worse.p_value < 0.01
+        assert worse.score.half_width is not None
+    for same in bleu.compare(HYPOTHESES, HYPOTHESES, REFERENCES):
+        assert same.score == same.other
+        assert same.p_value == 1.0
+
+
+def test_compare_scores_are_the_scores():
+    comparisons = bleu.compare(HYPOTHESES, WORSE, REFERENCES, target_language="de")
+    scores = bleu.scores(HYPOTHESES, REFERENCES, target_language="de", confidence=True)
+    others = bleu.scores(WORSE, REFERENCES, target_language="de", confidence=True)
+    assert [c.score for c in comparisons] == scores
+    assert [c.other for c in comparisons] == others
+
+
+def test_empty_hypotheses_score_zero():
+    scores = bleu.scores(["", ""], ["a b", "c"], confidence=True)
+    assert [score.value for score in scores] == [0.0] * len(NAMES)
+
+
+def test_unequal_or_empty_sides_are_refused():
+    with pytest.raises(errors.UserError, match="hypotheses: 2 lines, the references: 1 lines"):
+        bleu.scores(["a", "b"], ["a"])
+    with pytest.raises(errors.UserError, match="other hypotheses: 1 lines"):
+        bleu.compare(["a", "b"], ["a"], ["a", "b"])
+    with pytest.raises(errors.UserError, match="at least one line"):
+        bleu.corpus_score([], [])
+
+
+def test_the_two_forms_of_newstest2014_are_told_apart():
+    with pytest.raises(errors.UserError, match=r"newstest2014 has a form of 2,737 and one of"):
+        bleu.check_counts({"out.de": 3003, "ref.de": 2737})
+
+
+def test_a_language_is_a_code():
+    with pytest.raises(errors.UserError, match="language code such as de, got 'German'"):
+        bleu.scores(["a"], ["a"], target_language="German")

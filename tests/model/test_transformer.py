@@ -1,0 +1,118 @@
+"""The model: parameter counts, identities, every kind of position and norm."""
+
+import dataclasses
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import config, registry
+from t2t_lite.model import dropout, transformer
+
+TINY = config.HParams(
+    d_model=16,
+    d_ff=32,
+    num_heads=2,
+    d_k=8,
+    d_v=8,
+    num_encoder_layers=2,
+    num_decoder_layers=2,
+    max_length=20,
+)
+
+
+def _model(vocab_size=50, **changes):
+    keras.utils.set_random_seed(3)
+    return transformer.Transformer(dataclasses.replace(TINY, **changes), vocab_size)
+
+
+INPUTS = tf.constant([[5, 6, 7, 1, 0, 0], [8, 9, 3, 4, 2, 1]])
+TARGETS = tf.constant([[9, 8, 1, 0, 0], [7, 6, 5, 4, 1]])
+
+
+@pytest.mark.parametrize("row", ["base", "base_a1", "base_b1", "base_c1", "base_c6", "base_e"])
+def test_the_built_model_has_the_counted_parameters(row):
+    hparams = registry.hparams(f"transformer_{row}")
+    attention = hparams.d_model * hparams.num_heads * 2 * (hparams.d_k + hparams.d_v)
+    rest = 2 * hparams.d_model * hparams.d_ff + hparams.d_ff + hparams.d_model
+    rest += 4 * hparams.d_model
+    layers = hparams.num_encoder_layers * (3 * attention + 2 * rest + 2 * hparams.d_model)
+    positions = 256 * 512 if row == "base_e" else 0
+    model = transformer.Transformer(hparams, 1000)
+    assert model.count_params() == 1000 * hparams.d_model + layers + positions
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"pre_norm": True},
+        {"position_encoding": "learned"},
+        {"position_encoding": "sinusoid_t2t"},
+        {"d_k": 4},
+        {"d_v": 4},
+    ],
+    ids=str,
+)
+def test_padding_changes_nothing(changes):
+    model = _model(**changes)
+    padded = model(INPUTS[:1], TARGETS[:1])
+    alone = model(INPUTS[:1, :4], TARGETS[:1, :3])
+    np.testing.assert_allclose(padded[:, :3], alone, atol=1e-5)
+
+
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_a_target_sees_only_what_comes_before(pre_norm):
+    model = _model(pre_norm=pre_norm)
+    changed = tf.tensor_scatter_nd_update(TARGETS, [[1, 3]], [11])
+    before, after = model(INPUTS, TARGETS)[1], model(INPUTS, changed)[1]
+    # The token at position 3 is an input of position 4, not of its own prediction.
+    np.testing.assert_allclose(before[:4], after[:4], atol=1e-6)
+    assert np.abs(before[4] - after[4]).max() > 1e-3
+
+
+def test_rows_of_a_batch_do_not_mix():
+    model = _model()
+    both = model(INPUTS, TARGETS)
+    np.testing.assert_allclose(both[1:], model(INPUTS[1:], TARGETS[1:]), atol=1e-5)
+
+
+def test_rows_of_the_embedding_are_a_multiple_of_eight():
+    assert _model(vocab_size=50).embedding.matrix.shape == (56, 16)
+    assert transformer.Transformer(TINY, 50, vocab_multiple=1).embedding.num_rows == 50
+
+
+def test_dropout_depends_on_the_seed_alone():
+    model = _model(dropout=0.3, attention_dropout=0.2, relu_dropout=0.2)
+
+    def logits(seed):
+        return model(INPUTS, TARGETS, noise=dropout.Noise(tf.constant(seed))).numpy()
+
+    np.testing.assert_array_equal(logits([1, 2]), logits([1, 2]))
+    assert np.abs(logits([1, 2]) - logits([1, 3])).max() > 1e-2
+    assert np.abs(logits([1, 2]) - logits([2, 2])).max() > 1e-2
+
+
+def test_bfloat16_stays_near_float32():
+    model = _model()
+    rounded = transformer.Transformer(TINY, 50, dtype="mixed_bfloat16")
+    for ours, theirs in zip(rounded.named_variables().values(), model.named_variables().values()):
+        ours.assign(theirs)
+    assert rounded.embedding.matrix.dtype == "float32"
+    # bfloat16 has 8 bits: 2^-8 of logits that are about 1, over a dozen products.
+    np.testing.assert_allclose(rounded(INPUTS, TARGETS), model(INPUTS, TARGETS), atol=0.1)
+
+
+def test_config_makes_the_same_model():
+    model = _model(pre_norm=True)
+    again = transformer.Transformer.from_config(model.get_config())
+    assert list(again.named_variables()) == list(model.named_variables())
+    layer = model.decoder_layers[0].cross_attention
+    assert type(layer).from_config(layer.get_config()).d_k == layer.d_k
+
+
+def test_initial_logits_have_unit_scale():
+    # N(0, d_model^-0.5) without the sqrt(d_model) scaling at the softmax: logits start near 1.
+    model = transformer.Transformer(dataclasses.replace(TINY, d_model=256), 1000)
+    assert 0.5 < np.std(model(INPUTS, TARGETS)) < 2
