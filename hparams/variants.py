@@ -49,7 +49,7 @@ def transformer_toy() -> config.HParams:
         batch_tokens=4096,
         learning_rate_scale=peak_rate(0.003, d_model=128, warmup_steps=400),
         warmup_steps=400,
-        train_steps=2000,
+        train_steps=900,
         max_length=64,
         max_buckets=4,
     )

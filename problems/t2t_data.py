@@ -1,6 +1,7 @@
 """Data that tensor2tensor's t2t-datagen wrote: trained on as they lie in --data_dir, unchanged.
 
-The class names are those of T2T's problems. For another one give a class of its name in --t2t_usr_dir:
+The class names are those of T2T's problems. For another one give a class of its name in
+--t2t_usr_dir:
 
     @registry.register_problem
     class TranslateEndeWmtBpe32k(problem.TranslationProblem):
@@ -9,7 +10,7 @@ The class names are those of T2T's problems. For another one give a class of its
 and its shards and its `.subwords` vocabulary are found by that name.
 """
 
-from collections.abc import Iterator
+import pathlib
 
 from t2t_lite import errors, registry
 from t2t_lite.data import problem
@@ -18,9 +19,8 @@ from t2t_lite.data import problem
 class T2tProblem(problem.TranslationProblem):
     """Has no raw text: its shards exist already."""
 
-    def samples(
-        self, split: str, *, raw_dir: problem.Directory = None, tmp_dir: problem.Directory = None
-    ) -> Iterator[problem.Sample]:
+    def raw_files(self, raw_dir: problem.Directory = None) -> list[pathlib.Path]:
+        """Raise UserError: there is nothing to generate."""
         raise errors.UserError(
             f"{self.base_name} has only data that tensor2tensor wrote: give its data_dir to the "
             "trainer as it is, or generate wmt14_ende"

@@ -154,12 +154,11 @@ def nouns(table: str, fitting: str = "") -> dict[str, Noun]:
 MEN = nouns(
     """
     man men                | m Mann Männer          | m homme hommes
-    boy boys               | m* Junge Jungen        | m garçon garçons
     teacher teachers       | m Lehrer Lehrer        | m professeur professeurs
     doctor doctors         | m Arzt Ärzte           | m médecin médecins
     student students       | m* Student Studenten   | m étudiant étudiants
     neighbour neighbours   | m* Nachbar Nachbarn    | m voisin voisins
-    friend friends         | m Freund Freunde       | m ami amis
+    guest guests           | m Gast Gäste           | m invité invités
     farmer farmers         | m* Bauer Bauern        | m agriculteur agriculteurs
     baker bakers           | m Bäcker Bäcker        | m boulanger boulangers
     waiter waiters         | m Kellner Kellner      | m serveur serveurs
@@ -183,6 +182,7 @@ WOMEN = nouns(
 CHILDREN = nouns(
     """
     child children         | n Kind Kinder          | m enfant enfants
+    boy boys               | m* Junge Jungen        | m garçon garçons
     girl girls             | n Mädchen Mädchen      | f fille filles
     """,
     "small friendly curious French German",

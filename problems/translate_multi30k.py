@@ -7,10 +7,10 @@ from t2t_lite import registry
 from t2t_lite.data import problem
 
 _STEMS = {
-    "train": "train",
-    "dev": "val",
-    "test": "test_2016_flickr",
-    "test_2017_flickr": "test_2017_flickr",
+    "train": ("train",),
+    "dev": ("val",),
+    "test": ("test_2016_flickr",),
+    "test_2017_flickr": ("test_2017_flickr",),
 }
 
 

@@ -14,3 +14,14 @@ def shared_data() -> pathlib.Path:
     if not path.is_dir():
         pytest.skip(f"needs the reference data: {path} is missing (set T2T_LITE_DATA)")
     return path
+
+
+def pytest_configure() -> None:
+    """Make two logical CPUs, on which MirroredStrategy can be tested, before TensorFlow starts."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ["KERAS_BACKEND"] = "tensorflow"
+    import tensorflow as tf
+
+    (cpu,) = tf.config.list_physical_devices("CPU")
+    two = [tf.config.LogicalDeviceConfiguration()] * 2
+    tf.config.set_logical_device_configuration(cpu, two)

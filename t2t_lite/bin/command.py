@@ -54,7 +54,7 @@ def run(
     """
     argv = list(sys.argv if argv is None else argv)
     name = os.path.basename(argv[0])
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"
     try:
         values.unparse_flags()

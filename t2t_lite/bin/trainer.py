@@ -5,12 +5,17 @@
 The same command continues a run that was stopped.
 """
 
+import dataclasses
 import sys
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_lite import config, registry
 from t2t_lite.bin import command
+
+if TYPE_CHECKING:
+    from t2t_lite.train import trainer
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("problem", None, "What to learn, e.g. wmt14_ende.", flag_values=FLAGS)
@@ -28,6 +33,23 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "eval_frequency", 1000, "Updates between evaluations.", lower_bound=1, flag_values=FLAGS
 )
+flags.DEFINE_integer(
+    "eval_sentences", 500, "Dev sentences decoded for BLEU; 0: none.", 0, flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "early_stopping_patience",
+    0,
+    "Evaluations without a better dev score after which to stop; 0: never.",
+    0,
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "warm_start_from", None, "An output_dir whose weights a new run takes.", flag_values=FLAGS
+)
+flags.DEFINE_integer(
+    "max_skipped_steps", 0, "Steps without a finite gradient to pass over.", 0, flag_values=FLAGS
+)
+flags.DEFINE_bool("profile", False, "Write a TensorFlow profile of ten steps.", flag_values=FLAGS)
 flags.DEFINE_float(
     "save_checkpoints_secs", 600, "Seconds between checkpoints.", 0, flag_values=FLAGS
 )
@@ -68,16 +90,8 @@ def _train() -> None:
         hparams = config.override(hparams, f"train_steps={FLAGS.train_steps}")
     with command.quiet_import():
         from t2t_lite.train import trainer
-    options = trainer.Options(
-        eval_frequency=FLAGS.eval_frequency,
-        save_checkpoints_secs=FLAGS.save_checkpoints_secs,
-        save_checkpoints_steps=FLAGS.save_checkpoints_steps,
-        keep_checkpoint_max=FLAGS.keep_checkpoint_max,
-        strategy=FLAGS.strategy,
-        xla=FLAGS.xla,
-        precision=FLAGS.precision,
-        random_seed=FLAGS.random_seed,
-    )
+    names = [field.name for field in dataclasses.fields(trainer.Options)]
+    options = trainer.Options(**{name: FLAGS[name].value for name in names})
     summary = trainer.train(
         problem,
         data_dir=FLAGS.data_dir,
@@ -87,11 +101,24 @@ def _train() -> None:
         options=options,
         stream=sys.stderr,
     )
-    speed = summary.tokens / summary.seconds if summary.seconds else 0
-    print(
-        f"{FLAGS.output_dir}: {summary.steps} steps in {summary.seconds:,.0f} s, "
-        f"{summary.tokens:,} real tokens, {speed:,.0f} tokens/s with evaluation and saving"
-    )
+    print(_report(summary))
+
+
+def _report(summary: "trainer.Summary") -> str:
+    share = summary.flops_per_second / summary.peak
+    lines = [
+        f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
+        f"{summary.tokens:,} real tokens, {summary.flops:.2e} FLOPs; while training "
+        f"{summary.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured matrix-multiply "
+        f"peak of {summary.peak / 1e9:,.0f} GFLOP/s",
+    ]
+    if summary.skipped:
+        lines.append(f"{summary.skipped} steps without a finite gradient were left out")
+    if summary.best_step:
+        lines.append(f"best dev score at step {summary.best_step}: {FLAGS.output_dir}/best")
+    if summary.stopped_by:
+        lines.append(f"stopped by {summary.stopped_by}; the same command continues")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

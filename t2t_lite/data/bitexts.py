@@ -5,12 +5,12 @@
     one file, tab-separated                      train.tsv
     one file of translation units (TMX)          train.tmx
 
-each plain or compressed. Nothing is left out here: where a translation unit lacks a language its side
-is empty, and the generator counts it.
+each plain or compressed. Nothing is left out here: where a translation unit lacks a language its
+side is empty, and the generator counts it.
 """
 
 import html
-import itertools
+import os
 import pathlib
 import re
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
     kinds = [_kind(path) for path in paths]
     if len(paths) == 2:
         if ".sgm" in kinds:
-            return _segments(*paths)
+            return text_files.read_pairs(*paths, read=_segments)
         return text_files.read_pairs(*paths)
     return _units(paths[0], sides) if kinds == [".tmx"] else _columns(paths[0])
 
@@ -50,20 +50,11 @@ def _kind(path: pathlib.Path) -> str:
     return pathlib.Path(path.stem if path.suffix in text_files.SUFFIXES[1:] else path).suffix
 
 
-def _segments(source: pathlib.Path, target: pathlib.Path) -> Pairs:
-    """Yield the texts of <seg> elements; WMT's files are not well-formed XML, so not parsed as such."""
-    sides = (
-        (html.unescape(segment).strip() for line in lines for segment in _SEGMENT.findall(line))
-        for lines in (text_files.read_lines(source), text_files.read_lines(target))
-    )
-    missing = object()
-    for count, pair in enumerate(itertools.zip_longest(*sides, fillvalue=missing)):
-        if missing in pair:
-            short, long = (source, target) if pair[0] is missing else (target, source)
-            raise errors.UserError(
-                f"the two sides differ in length: {short} has {count} segments, {long} has more"
-            )
-        yield pair
+def _segments(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the texts of <seg> elements, one a line; WMT's files are not well-formed XML."""
+    for line in text_files.read_lines(path):
+        for segment in _SEGMENT.findall(line):
+            yield html.unescape(segment).strip()
 
 
 def _columns(path: pathlib.Path) -> Pairs:

@@ -72,9 +72,9 @@ def _split(table: np.ndarray, count: int) -> list[tuple[int, int]]:
     parts = [(table, *_best_cut(table))]
     while len(parts) < count:
         best = max(range(len(parts)), key=lambda i: parts[i][1])
-        _, saved, halves = parts.pop(best)
-        if not saved:
+        if not parts[best][1]:
             break
+        _, _, halves = parts.pop(best)
         parts += [(half, *_best_cut(half)) for half in halves]
     return sorted({_box(part) for part, _, _ in parts} | {_box(table)})
 

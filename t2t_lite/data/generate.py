@@ -7,6 +7,7 @@ goes on from there after it was killed. The manifest comes last, and only then i
 use to anyone.
 """
 
+import collections
 import contextlib
 import dataclasses
 import fcntl
@@ -64,17 +65,22 @@ def generate(
         },
         "raw_files": [spill.file_entry(path) for path in problem.raw_files(raw_dir)],
     }
+    work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
     if not overwrite:
         existing = _existing(problem, data_dir, request)
         if existing:
+            shutil.rmtree(work_dir, ignore_errors=True)  # killed while it was being removed
             return existing
-    data_dir.mkdir(parents=True, exist_ok=True)
-    work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
     read = _Reader(problem, raw_dir, tmp_dir or work_dir / "tmp", chunk_pairs)
     num_workers = num_workers or os.cpu_count() or 1
     with _only_one(work_dir):
         _begin(problem, data_dir, work_dir, request, overwrite=overwrite)
-        plan, vocab = _plan(read, work_dir, vocab_size, random_seed, progress)
+        try:
+            plan, vocab = _plan(read, work_dir, vocab_size, random_seed, progress)
+        except errors.UserError:
+            _undo_beginning(data_dir, work_dir)
+            raise
+        read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
             work_dir=work_dir,
             data_dir=data_dir,
@@ -84,13 +90,8 @@ def generate(
             seed=random_seed,
             cleaning=cleaning,
         )
-        read.chunk_pairs = plan["chunk_pairs"]
         _encode(job, read, vocab, num_workers, progress)
         _gather(job, num_workers, progress)
-        splits = {"train": _train_entry(job)}
-        for split in read.splits:
-            if split != "train":
-                splits[split] = _write_split(job, split, list(read.samples(split)), vocab)
         vocab_path = data_dir / problem.vocabulary_file(vocab_size)
         with text_files.replacing(vocab_path) as file:
             file.write(vocab.model_bytes)
@@ -99,7 +100,7 @@ def generate(
             data_dir=data_dir,
             versions=_versions(),
             vocabulary=_vocabulary_entry(job, vocab_path, vocab),
-            splits=splits,
+            splits={"train": _train_entry(job), **_write_other_splits(job, read, vocab)},
             **request,
         )
         manifest.save(finished)
@@ -147,20 +148,40 @@ def _existing(problem, data_dir: pathlib.Path, request: dict) -> manifest.Manife
 
 def _begin(problem, data_dir, work_dir, request: dict, *, overwrite: bool) -> None:
     """Make sure that work_dir continues this request and no other."""
-    path = work_dir / "request.json"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    finished = data_dir / manifest.file_name(problem.base_name)
+    path, plan = work_dir / "request.json", work_dir / "plan.json"
     request = {**request, "versions": _versions()}
-    if path.exists() and not overwrite:
+    if path.exists() and plan.exists() and not finished.exists():
         old = json.loads(path.read_text("utf-8"))
-        _refuse_difference(f"{work_dir} holds an unfinished {problem.base_name}", old, request)
-        return
+        if old == request:
+            return
+        if not overwrite:
+            where = f"{work_dir} holds an unfinished {problem.base_name}"
+            _refuse_difference(where, old, request)
+    # The manifest goes first: what it spoke for is about to go.
+    finished.unlink(missing_ok=True)
+    for shard in shards.find(data_dir, problem.base_name, "*"):
+        if not overwrite:
+            raise errors.UserError(
+                f"{data_dir} holds {shard.name}, which no manifest speaks for; "
+                "give another --data_dir or remove it with --overwrite"
+            )
+        shard.unlink()
+    for half_written in data_dir.glob(f"{problem.base_name}-*.incomplete"):
+        half_written.unlink()
     for entry in work_dir.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    # The manifest goes first: what it spoke for is about to go.
-    (data_dir / manifest.file_name(problem.base_name)).unlink(missing_ok=True)
-    for shard in shards.find(data_dir, problem.base_name, "*"):
-        shard.unlink()
     spill.write_json(path, request)
+
+
+def _undo_beginning(data_dir: pathlib.Path, work_dir: pathlib.Path) -> None:
+    """Remove the folders of a work that cannot begin, but not what was downloaded into them."""
+    if not (work_dir / "tmp").exists():
+        shutil.rmtree(work_dir)
+        with contextlib.suppress(OSError):  # it is not empty: not ours
+            data_dir.rmdir()
 
 
 def _refuse_difference(where: str, old: dict, new: dict) -> None:
@@ -235,6 +256,9 @@ def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str
     A pair is in the sample if its hash is below a limit; whenever the sample outgrows its bound the
     limit is halved, which leaves about half of it, still spread evenly.
     """
+    for split in read.splits:  # so that a mistake in dev or test does not come last
+        if split != "train":
+            collections.deque(read.samples(split), maxlen=0)
     pairs, size, limit = 0, 0, 2**64 - 1
     sample: list[tuple[int, str, str]] = []  # hash, inputs, targets
     for first, inputs, targets in read.chunks():
@@ -334,27 +358,30 @@ def _chunk_totals(job: spill.Job) -> tuple[dict[str, int], dict[str, int]]:
     return counts, dropped
 
 
-def _write_split(job: spill.Job, split: str, samples, vocab) -> dict[str, Any]:
-    """Write a dev or test split, in its own order: one shard, and its raw text for scoring."""
-    sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
-    ids = [
-        [[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] if side else []
-        for side in sides
-    ]
-    path = job.data_dir / shards.name(job.base_name, split, 0, 1)
-    shards.write(path, [shards.example(*pair) for pair in zip(*ids)])
-    text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]
-    for text_path, side in zip(text, sides):
-        text_files.write_lines(text_path, side)
-    lengths = [np.array([len(one) for one in side], np.int64) for side in ids]
-    return {
-        "pairs": len(samples),
-        "source_tokens": int(lengths[0].sum()),
-        "target_tokens": int(lengths[1].sum()),
-        "text": [spill.file_entry(text_path) for text_path in text],
-        "shards": [{**spill.file_entry(path), "records": len(samples)}],
-        "lengths": manifest.histogram(*lengths) if samples else [],
-    }
+def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[str, Any]]:
+    """Write dev and test splits in their own order: one shard, and the raw text for scoring."""
+    entries = {}
+    for split in read.splits:
+        if split == "train":
+            continue
+        samples = list(read.samples(split))
+        sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
+        ids = [[[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] for side in sides]
+        path = job.data_dir / shards.name(job.base_name, split, 0, 1)
+        shards.write(path, [shards.example(*pair) for pair in zip(*ids)])
+        text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]
+        for text_path, side in zip(text, sides):
+            text_files.write_lines(text_path, side)
+        lengths = [np.array([len(one) for one in side], np.int64) for side in ids]
+        entries[split] = {
+            "pairs": len(samples),
+            "source_tokens": int(lengths[0].sum()),
+            "target_tokens": int(lengths[1].sum()),
+            "text": [spill.file_entry(text_path) for text_path in text],
+            "shards": [{**spill.file_entry(path), "records": len(samples)}],
+            "lengths": manifest.histogram(*lengths),
+        }
+    return entries
 
 
 def _vocabulary_entry(job: spill.Job, path: pathlib.Path, vocab) -> dict[str, Any]:

@@ -180,7 +180,7 @@ def round_length(lengths: np.ndarray) -> np.ndarray:
 
 
 def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | None:
-    """Return a manifest of T2T's files: what only T2T knows is left out, lengths are of a sample."""
+    """Return a manifest of what T2T left there, None if that is nothing."""
     name = problem.base_name
     vocabularies = sorted(data_dir.glob("vocab.*.subwords"))
     named = [path for path in vocabularies if path.name.startswith(f"vocab.{name}.")]

@@ -13,6 +13,7 @@ Legend: B batch, S source length, T target length.
 """
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator, Sequence
 
@@ -20,12 +21,13 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.data import buckets, manifest, shards
+from t2t_lite.data import buckets, manifest, packing, shards
 from t2t_lite.data import problem as problems
 
 DEFAULT_MAX_BUCKETS = 24  # what it takes to fill 90 % of batches of news; captions need 11
 _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
+_WINDOW = 4096  # pairs that are packed together
 _PARSE = 256  # records that are parsed by one call
 
 Path = str | os.PathLike[str]
@@ -67,10 +69,7 @@ def train_batches(
     order; a batch may reach from one epoch into the next. With `input_context` each of the workers
     gets its own part of the pairs and of `batch_tokens`.
     """
-    loaded = manifest.load(data_dir, problem)
-    loaded.check_files()
     count = input_context.num_input_pipelines if input_context else 1
-    index = input_context.input_pipeline_id if input_context else 0
     shapes = bucket_shapes(
         problem,
         data_dir,
@@ -79,25 +78,71 @@ def train_batches(
         max_buckets=max_buckets,
         num_pipelines=count,
     )
-    paths = [str(path) for path in loaded.shards("train")]
-    records = (
-        tf.data.Dataset.from_tensor_slices(paths)
-        .shuffle(len(paths), seed=seed)
-        .interleave(
-            lambda path: tf.data.TFRecordDataset(path).shard(count, index),
-            cycle_length=min(_CYCLE, len(paths)),
-            num_parallel_calls=1,
-            deterministic=True,
-        )
-        .shuffle(_SHUFFLE, seed=seed + 1)
-        .repeat()
-    )
-    examples = _examples(records, problem).filter(
-        lambda example: (
-            tf.maximum(tf.size(example["inputs"]), tf.size(example["targets"])) <= max_length
-        )
-    )
+    examples = _training_examples(problem, data_dir, max_length, seed, input_context)
     return _with_options(_bucketed(examples, shapes).prefetch(4))
+
+
+def packed_shape(
+    problem: problems.Problem, data_dir: Path, *, batch_tokens: int, max_length: int
+) -> buckets.Shape:
+    """Return the one shape of packed batches; its smaller side is `max_length` long."""
+    sources, targets, pairs = _train_lengths(problem, data_dir, max_length).T
+    size = packing.sizes(sources @ pairs / pairs.sum(), targets @ pairs / pairs.sum(), max_length)
+    return buckets.Shape(buckets.batch_size(size, batch_tokens), *size)
+
+
+def packed_batches(
+    problem: problems.Problem,
+    data_dir: Path,
+    *,
+    batch_tokens: int,
+    max_length: int,
+    seed: int,
+    input_context: tf.distribute.InputContext | None = None,
+) -> tf.data.Dataset:
+    """Return endless batches whose rows hold several pairs each (see `packing`), about 97 % full.
+
+    A batch has the keys inputs, inputs_segments, inputs_positions, int32 [B, S], and the same of
+    targets, int32 [B, T]. Order and epochs are as for `train_batches`.
+    """
+    count = input_context.num_input_pipelines if input_context else 1
+    shape = packed_shape(
+        problem, data_dir, batch_tokens=batch_tokens // count, max_length=max_length
+    )
+    examples = _training_examples(problem, data_dir, max_length, seed, input_context)
+
+    def pack(window: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        sides = window["inputs"], window["targets"]
+        flat = [part for side in sides for part in (side.values, side.row_lengths())]
+        packed = tf.numpy_function(
+            functools.partial(_pack, size=(shape.source, shape.target), seed=seed),
+            flat,
+            [tf.int32] * 6,
+            stateful=False,
+        )
+        keys = [key + part for key in window for part in ("", "_segments", "_positions")]
+        lengths = [shape.source] * 3 + [shape.target] * 3
+        return {
+            key: tf.ensure_shape(rows, [None, length])
+            for key, rows, length in zip(keys, packed, lengths)
+        }
+
+    # A window of more than an epoch could put a pair into one row twice.
+    pairs = manifest.load(data_dir, problem).pairs("train") // count
+    windows = examples.ragged_batch(max(1, min(_WINDOW, pairs)))
+    rows = windows.map(pack).unbatch().batch(shape.batch, drop_remainder=True)
+    return _with_options(rows.prefetch(2))
+
+
+def _pack(inputs, input_lengths, targets, target_lengths, *, size, seed) -> list[np.ndarray]:
+    """Pack a window; its rows are shuffled, since they were filled with the longest pairs first."""
+    rows = packing.assign(input_lengths, target_lengths, size)
+    num_rows = int(rows.max()) + 1
+    rows = np.random.default_rng([seed, len(inputs), len(targets)]).permutation(num_rows)[rows]
+    return [
+        *packing.fill_rows(inputs, input_lengths, rows, num_rows, size[0]),
+        *packing.fill_rows(targets, target_lengths, rows, num_rows, size[1]),
+    ]
 
 
 def eval_batches(
@@ -181,6 +226,38 @@ def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
                 for _ in shards.read(path):
                     pass
         raise error
+
+
+def _training_examples(
+    problem: problems.Problem,
+    data_dir: Path,
+    max_length: int,
+    seed: int,
+    input_context: tf.distribute.InputContext | None,
+) -> tf.data.Dataset:
+    """Return endless shuffled {"inputs", "targets"}; with `input_context` this worker's part."""
+    loaded = manifest.load(data_dir, problem)
+    loaded.check_files()
+    count = input_context.num_input_pipelines if input_context else 1
+    index = input_context.input_pipeline_id if input_context else 0
+    paths = [str(path) for path in loaded.shards("train")]
+    records = (
+        tf.data.Dataset.from_tensor_slices(paths)
+        .shuffle(len(paths), seed=seed)
+        .interleave(
+            lambda path: tf.data.TFRecordDataset(path).shard(count, index),
+            cycle_length=min(_CYCLE, len(paths)),
+            num_parallel_calls=1,
+            deterministic=True,
+        )
+        .shuffle(_SHUFFLE, seed=seed + 1)
+        .repeat()
+    )
+    return _examples(records, problem).filter(
+        lambda example: (
+            tf.maximum(tf.size(example["inputs"]), tf.size(example["targets"])) <= max_length
+        )
+    )
 
 
 def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -> np.ndarray:

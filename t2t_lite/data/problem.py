@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal, Self
 
 from t2t_lite import errors, registry
-from t2t_lite.data import text_files
+from t2t_lite.data import bitexts, text_files
 
 Directory = str | os.PathLike[str] | None
 Sample = dict[str, str]  # {"inputs": ..., "targets": ...}
@@ -103,62 +103,58 @@ class TranslationProblem(Problem):
 
 
 class ParallelTextProblem(TranslationProblem):
-    """Reads files of one sentence a line, `<stem>.<side>` with the suffixes of text_files.
+    """Reads what lies in raw_dir as parallel text, in any form that `bitexts` knows.
 
-    For `stems = {"dev": "val"}` and `sides = ("en", "de")` the dev split is val.en and val.de.
+    For `stems = {"dev": ("val",)}` and `sides = ("en", "de")` the dev split is val.en and val.de,
+    or val.tsv, ...; the first of several stems that is there counts.
     """
 
     sides: tuple[str, str] = ("en", "de")
-    stems: Mapping[str, str] = {"train": "train", "dev": "dev", "test": "test"}
+    stems: Mapping[str, tuple[str, ...]] = {"train": ("train",), "dev": ("dev",), "test": ("test",)}
     optional_splits: tuple[str, ...] = ()
 
     def splits(self, raw_dir: Directory = None) -> tuple[str, ...]:
+        """Return the splits but the optional ones that raw_dir lacks."""
         return tuple(
             split
             for split in self.stems
-            if split not in self.optional_splits or any(self._find(split, raw_dir))
+            if split not in self.optional_splits or self.find(split, raw_dir)
         )
 
     def raw_files(self, raw_dir: Directory = None) -> list[pathlib.Path]:
+        """Return the files of all splits; raise UserError that names the missing ones."""
+        forms = f"plain or {', '.join(text_files.SUFFIXES[1:])}; also .tsv, .tmx, .sgm"
+        splits = self.splits(raw_dir)
         if raw_dir is None:
             raise errors.UserError(
                 f"{self.base_name} reads its text from --raw_dir: give a folder with "
-                f"{self._expected()} (each plain or {', '.join(text_files.SUFFIXES[1:])})"
+                f"{', '.join(map(self.expected, splits))} ({forms})"
             )
         if not pathlib.Path(raw_dir).is_dir():
             raise errors.UserError(f"--raw_dir={raw_dir} is not a folder")
-        found, missing = [], []
-        for split in self.splits(raw_dir):
-            for side, path in zip(self.sides, self._find(split, raw_dir)):
-                if path is None:
-                    missing.append(f"{self.stems[split]}.{side}")
-                else:
-                    found.append(path)
+        missing = [split for split in splits if not self.find(split, raw_dir)]
         if missing:
             raise errors.UserError(
-                f"{self.base_name}: {raw_dir} lacks {', '.join(missing)} "
-                f"(plain or {', '.join(text_files.SUFFIXES[1:])})"
+                f"{self.base_name}: {raw_dir} lacks {', '.join(map(self.expected, missing))} "
+                f"({forms})"
             )
-        return found
+        return [path for split in splits for path in self.find(split, raw_dir)]
 
     def samples(
         self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None
     ) -> Iterator[Sample]:
+        """Yield the pairs of the split's files."""
         self.raw_files(raw_dir)
-        source, target = self._find(split, raw_dir)
-        assert source is not None
-        assert target is not None
-        for source_line, target_line in text_files.read_pairs(source, target):
-            yield {"inputs": source_line, "targets": target_line}
+        for source, target in bitexts.read(self.find(split, raw_dir), self.sides):
+            yield {"inputs": source, "targets": target}
 
-    def _find(self, split: str, raw_dir: Directory) -> list[pathlib.Path | None]:
-        stem = self.stems[split]
-        return [text_files.find(raw_dir or "", f"{stem}.{side}") for side in self.sides]
+    def find(self, split: str, raw_dir: Directory) -> list[pathlib.Path]:
+        """Return the one or two files of a split, [] where there are none."""
+        if raw_dir is None:
+            return []
+        found = (bitexts.find(pathlib.Path(raw_dir), s, self.sides) for s in self.stems[split])
+        return next(filter(None, found), [])
 
-    def _expected(self) -> str:
-        return ", ".join(
-            f"{stem}.{side}"
-            for split, stem in self.stems.items()
-            if split not in self.optional_splits
-            for side in self.sides
-        )
+    def expected(self, split: str) -> str:
+        """Return how the split's files are called, for a message."""
+        return " and ".join(f"{self.stems[split][0]}.{side}" for side in self.sides)

@@ -1,8 +1,8 @@
 """Tensor2tensor's `.subwords` vocabularies: so that data which t2t-datagen wrote can be used.
 
-Text is cut into runs of letters or digits and runs of anything else; a single space between two runs
-of letters is left out. A run is escaped ("_" is \\\\u, "\\\\" is \\\\\\\\, a character outside the alphabet
-its number), ended with "_", and cut into the longest known subtokens from the left:
+Text is cut into runs of letters or digits and runs of anything else; a single space between two
+runs of letters is left out. A run is escaped ("_" is \\\\u, "\\\\" is \\\\\\\\, a character outside
+the alphabet its number), ended with "_", and cut into the longest known subtokens from the left:
 
     "Hallo, Welt"  ->  ["Hallo", ", ", "Welt"]  ->  ["Hall", "o_", ", _", "Welt_"]
 
@@ -111,7 +111,7 @@ def _unquoted(line: str) -> str:
     return line[1:-1] if quoted else line
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in "LN"
 
@@ -136,5 +136,3 @@ def _unescaped(run: str) -> str:
             return "\u3013"  # T2T's sign for a number that is no character
 
     return _ESCAPED.sub(character, run)
-
-

@@ -7,41 +7,42 @@ its line, so two sides of a corpus never drift apart.
 import bz2
 import contextlib
 import gzip
+import io
 import lzma
 import os
 import pathlib
-from collections.abc import Iterable, Iterator
-from typing import IO, Any
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, cast
 
 from t2t_lite import errors
 
 REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
+Path = str | os.PathLike[str]
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
 
-def find(directory: str | os.PathLike[str], name: str) -> pathlib.Path | None:
+def find(directory: Path, name: str) -> pathlib.Path | None:
     """Return the file `name` of a folder, plain or compressed; None if there is none."""
     candidates = (pathlib.Path(directory) / (name + suffix) for suffix in SUFFIXES)
     return next((path for path in candidates if path.is_file()), None)
 
 
-def open_binary(path: str | os.PathLike[str]) -> IO[bytes]:
+def open_binary(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed as its suffix says."""
     path = pathlib.Path(path)
     if path.suffix == ".gz":
-        return gzip.open(path, "rb")
+        return cast(IO[bytes], gzip.open(path, "rb"))
     if path.suffix == ".xz":
         return lzma.open(path, "rb")
     if path.suffix == ".bz2":
         return bz2.open(path, "rb")
     if path.suffix == ".zst":
-        import zstandard
-
-        return zstandard.open(path, "rb")
+        return io.BufferedReader(_ZstdFile(path), 1 << 20)
     return open(path, "rb")
 
 
-def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
+def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed, without their "\\n" (or "\\r\\n").
 
     A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
@@ -57,10 +58,10 @@ def read_lines(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 def read_pairs(
-    source: str | os.PathLike[str], target: str | os.PathLike[str]
+    source: Path, target: Path, *, read: Callable[[Path], Iterator[str]] = read_lines
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of two files side by side; UserError if one has more than the other."""
-    sources, targets = read_lines(source), read_lines(target)
+    sources, targets = read(source), read(target)
     count = 0
     for source_line in sources:
         target_line = next(targets, None)
@@ -73,14 +74,14 @@ def read_pairs(
         raise _unequal(source, count, target, count + extra)
 
 
-def write_lines(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
+def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write one line for each string, where a "\\n" inside one becomes a space."""
     with replacing(path) as file:
         file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under `path` when it is complete."""
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,10 +97,47 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
+class _ZstdFile(io.RawIOBase):
+    """The decompressed bytes of a .zst file, which may be several frames one after another.
+
+    zstandard's own reader takes a file that is cut off inside a frame for a shorter one.
+    """
+
+    def __init__(self, path: pathlib.Path):
+        import zstandard
+
+        self._file = open(path, "rb")
+        self._new_frame = zstandard.ZstdDecompressor().decompressobj
+        self._frame: Any = None
+        self._decoded = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._decoded:
+            compressed = self._frame.unused_data if self._frame and self._frame.eof else b""
+            compressed = compressed or self._file.read(1 << 17)
+            if not compressed:
+                if self._frame and not self._frame.eof:
+                    raise EOFError("it ends inside a frame")
+                return 0
+            if self._frame is None or self._frame.eof:
+                self._frame = self._new_frame()
+            self._decoded = self._frame.decompress(compressed)
+        count = min(len(buffer), len(self._decoded))
+        buffer[:count], self._decoded = self._decoded[:count], self._decoded[count:]
+        return count
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 @contextlib.contextmanager
-def _naming(path: str | os.PathLike[str]) -> Iterator[None]:
+def _naming(path: Path) -> Iterator[None]:
     """Turn a damaged archive's many errors into one that names the file."""
-    damage: tuple[type[Exception], ...] = (gzip.BadGzipFile, EOFError, lzma.LZMAError)
+    damage: tuple[type[Exception], ...] = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
     try:
         yield
     except damage as error:

@@ -1,7 +1,7 @@
 """Beam search with a length penalty (Section 6.1; Wu et al. 2016, eq. 14), model-free (floor 1).
 
-A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha. A step extends the N live
-hypotheses of each sentence: of the best 2 N extensions those that end in EOS compete for the K
+A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha. A step extends the N
+live hypotheses of each sentence: of the best 2 N extensions those that end in EOS compete for the K
 places of the finished ones, and the best N others live on. A sentence is done when no live
 hypothesis can still reach the worst of K finished ones, or at its length limit; live ones then fill
 the places that are left, scored in the same way and marked as not finished. With one beam this is
@@ -141,7 +141,7 @@ def search(
     )
 
     def segment(first, results, sentences, beams, state):
-        """Allot SEGMENT time steps, run them, note the results, drop the sentences that are done."""
+        """Allot SEGMENT time steps, run them, note the results, drop what is done."""
         end = first + SEGMENT
         beams = _grow(beams)
         state = grow_fn(state, SEGMENT) if grow_fn else state

@@ -54,8 +54,10 @@ def best(
     return Candidates(totals, ids, places // k)
 
 
-def forced(free: Candidates, probabilities: tf.Tensor, scores: tf.Tensor, ids: tf.Tensor):
-    """Return `free`, but where ids [B] is not 0 that token after the first beam and nothing else."""
+def forced(
+    free: Candidates, probabilities: tf.Tensor, scores: tf.Tensor, ids: tf.Tensor
+) -> Candidates:
+    """Return `free`, but where ids [B] is not 0 only that token, after the first beam."""
     num_columns = probabilities.shape[1]
     first_beam = tf.reshape(probabilities, [-1, scores.shape[1], num_columns])[:, 0]
     forced_scores = scores[:, 0] + log(tf.gather(first_beam, ids, batch_dims=1))

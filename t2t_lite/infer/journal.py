@@ -25,12 +25,9 @@ class Journal:
         self.path = target.with_name(target.name + ".partial")
         header = json.dumps(job, sort_keys=True)
         self.results = _read(self.path, header)
-        if self.results:
-            self._file = open(self.path, "a", encoding="utf-8")
-            self._file.write("\n")  # ends a line that was torn by the interruption
-        else:
-            self._file = open(self.path, "w", encoding="utf-8")
-            self._file.write(header + "\n")
+        self._file = self.path.open("a" if self.results else "w", encoding="utf-8")
+        # The line feed ends a line that was torn by the interruption.
+        self._file.write("\n" if self.results else header + "\n")
 
     def __enter__(self) -> "Journal":
         return self

@@ -44,6 +44,11 @@ def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
     return DecodeOptions(**{**own, **changes})
 
 
+def defaults() -> dict[str, Any]:
+    """Return every option's name and default."""
+    return {field.name: field.default for field in dataclasses.fields(DecodeOptions)}
+
+
 def parse(text: str) -> dict[str, Any]:
     """Return the changes that a flag asks for, each typed by its field.
 
@@ -52,7 +57,7 @@ def parse(text: str) -> dict[str, Any]:
 
     Raises UserError for an unknown name (with the close matches) or a value of another type.
     """
-    types = {field.name: type(field.default) for field in dataclasses.fields(DecodeOptions)}
+    types = {name: type(default) for name, default in defaults().items()}
     changes: dict[str, Any] = {}
     for item in filter(None, text.split(",")):
         name, equals, value = item.partition("=")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Columns of one group: with 8,000 columns a row is 200 groups, and about 10 of them are looked into.
+# Columns of one group: a row of 8,000 is 200 groups, about 10 of which are looked into.
 GROUP_SIZE = 40
 
 

@@ -1,7 +1,7 @@
 """Text in, text out: a trained model with its vocabulary (floor 3).
 
-    translator = Translator.from_output_dir("runs/ende")
-    translator.translate(["A dog runs."])[0].text
+translator = Translator.from_output_dir("runs/ende")
+translator.translate(["A dog runs."])[0].text
 """
 
 import dataclasses
@@ -9,17 +9,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
+from t2t_lite.data import t2t_vocabulary
 from t2t_lite.data import vocabulary as vocabularies
-from t2t_lite.infer import beam_search, options
+from t2t_lite.infer import batching, beam_search, options
 from t2t_lite.model import decoding, transformer
 from t2t_lite.train import checkpoint, output_dir
-
-# Never emitted: they are no text.
-_FORBIDDEN_IDS = (vocabularies.PAD_ID, vocabularies.UNK_ID)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Hypothesis:
@@ -62,6 +58,14 @@ class Translation:
         return self.hypotheses[0].finished
 
 
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """An input's ids with EOS, and whether they are cut off."""
+
+    ids: list[int]
+    truncated: bool
+
+
 # A blank line has a blank translation: there is nothing to decode.
 BLANK = Translation(hypotheses=(Hypothesis(text="", score=0.0, ids=(), finished=True),))
 
@@ -73,17 +77,24 @@ class Translator:
       models: the model, or several that share the vocabulary.
       vocabulary: of both sides.
       decode_options: how to decode; default: what the first model's hparams say.
+      name: tells models apart, e.g. their checkpoints.
     """
 
     def __init__(
         self,
         models: transformer.Transformer | Sequence[transformer.Transformer],
-        vocabulary: vocabularies.Vocabulary,
+        vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
         decode_options: options.DecodeOptions | None = None,
+        *,
+        name: str = "",
     ):
+        self.name = name
         self.models = list(models) if isinstance(models, Sequence) else [models]
         self.vocabulary = vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
+        # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
+        is_own = isinstance(vocabulary, vocabularies.Vocabulary)
+        self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
@@ -109,8 +120,8 @@ class Translator:
         """
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
-        vocabulary = vocabularies.Vocabulary.load(run.vocabulary_path)
-        models = []
+        vocabulary = vocabularies.load(run.vocabulary_path)
+        models, prefixes = [], []
         for part in (checkpoint_path or "").split(","):
             prefix = checkpoint.resolve(run.path, part.strip() or None)
             model = transformer.Transformer(
@@ -118,7 +129,8 @@ class Translator:
             )
             checkpoint.restore_weights(prefix, model.named_variables())
             models.append(model)
-        return cls(models, vocabulary, decode_options)
+            prefixes.append(prefix)
+        return cls(models, vocabulary, decode_options, name=",".join(prefixes))
 
     def translate(
         self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
@@ -135,12 +147,12 @@ class Translator:
     ) -> Iterator[list[tuple[int, Translation]]]:
         """Yield (index in `texts`, translation) of every text that is not blank, longest first."""
         indices = [index for index, text in enumerate(texts) if text.strip()]
-        sources = self._encode([texts[index] for index in indices])
+        sources = self.encode([texts[index] for index in indices])
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
         starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
         lengths = [len(source.ids) for source in sources]
-        for batch in batches(
+        for batch in batching.batches(
             lengths, batch_size=self.options.batch_size, batch_tokens=self.options.batch_tokens
         ):
             found = self._translate_batch(
@@ -148,20 +160,20 @@ class Translator:
             )
             yield [(indices[place], translation) for place, translation in zip(batch, found)]
 
-    def _encode(self, texts: Sequence[str]) -> list["_Source"]:
+    def encode(self, texts: Sequence[str]) -> list[Source]:
         """Return each text's ids with EOS, cut at max_source_length."""
         limit = self.options.max_source_length
         return [
-            _Source([*ids[: limit - 1], vocabularies.EOS_ID], truncated=len(ids) >= limit)
+            Source([*ids[: limit - 1], vocabularies.EOS_ID], truncated=len(ids) >= limit)
             for ids in self.vocabulary.encode_batch(texts)
         ]
 
     def _translate_batch(
-        self, sources: Sequence["_Source"], prefixes: Sequence[Sequence[int]]
+        self, sources: Sequence[Source], prefixes: Sequence[Sequence[int]]
     ) -> list[Translation]:
-        inputs = pad([source.ids for source in sources])
+        inputs = batching.pad([source.ids for source in sources])
         if any(prefixes):
-            found = self.continue_ids(inputs, pad(prefixes))
+            found = self.continue_ids(inputs, batching.pad(prefixes))
         else:
             found = self.translate_ids(inputs)
         found = beam_search.Hypotheses(*(tensor.numpy() for tensor in found))
@@ -207,39 +219,7 @@ class Translator:
             min_length=self.options.min_length,
             vocab_size=self.vocabulary.size,
             eos_id=vocabularies.EOS_ID,
-            forbidden_ids=_FORBIDDEN_IDS,
+            forbidden_ids=self._forbidden_ids,
             prefix_ids=prefix_ids,
             grow_fn=stepper.grow,
         )
-
-
-@dataclasses.dataclass(frozen=True)
-class _Source:
-    ids: list[int]
-    truncated: bool
-
-
-def batches(lengths: Sequence[int], *, batch_size: int, batch_tokens: int) -> list[list[int]]:
-    """Group sentences, longest first, by the budget of tokens with padding.
-
-    >>> batches([2, 9, 3, 8], batch_size=3, batch_tokens=18)
-    [[1, 3], [2, 0]]
-    """
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    groups: list[list[int]] = []
-    for index in order:
-        group = groups[-1] if groups else []
-        room = min(batch_size, batch_tokens // lengths[group[0]]) if group else 0
-        if len(group) < room:
-            group.append(index)
-        else:
-            groups.append([index])
-    return groups
-
-
-def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return int32 [B, S]: [[5, 6], [7]] -> [[5, 6], [7, 0]]."""
-    padded = np.zeros([len(rows), max(map(len, rows), default=0)], np.int32)
-    for row, ids in zip(padded, rows):
-        row[: len(ids)] = ids
-    return padded

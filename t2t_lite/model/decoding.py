@@ -1,7 +1,7 @@
 """The decoder one time step at a time, for the N beams of every sentence at once (floor 2).
 
 Equal to `Transformer.decode` and `Transformer.logits`, but a step computes only its own position:
-keys and values of earlier ones are kept in caches, those of the source are computed once a sentence.
+keys and values of earlier ones are kept in caches, those of the source are computed once.
 
 A cache is never reordered. Beam n writes at time t into slot (t, n); every beam attends over all
 T * N slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the
@@ -277,7 +277,7 @@ def _write(cache: tf.Tensor, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
 
 
 def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:
-    """Transpose the bits as integers: oneDNN's transpose of small float tensors is 5 times slower."""
+    """Transpose the bits as integers: oneDNN's transpose of small floats is 5 times slower."""
     integers = {2: tf.int16, 4: tf.int32}[x.dtype.size]
     return tf.bitcast(tf.transpose(tf.bitcast(x, integers), permutation), x.dtype)
 

@@ -15,6 +15,8 @@ import tensorflow as tf
 
 from t2t_lite import errors
 
+# What TensorFlow raises for a truncated, corrupt or foreign checkpoint file.
+_DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
 _NAME = re.compile(r"ckpt-(\d+)\.index$")
 
 
@@ -71,7 +73,7 @@ class Checkpoints:
             try:
                 self._checkpoint.restore(prefix).assert_existing_objects_matched()
                 return step, damaged
-            except (tf.errors.OpError, AssertionError, ValueError):
+            except _DAMAGE:
                 damaged.append(prefix)
         if damaged:
             raise errors.UserError(f"no checkpoint in {self._directory} can be read: {damaged}")
@@ -130,7 +132,7 @@ def read_weights(prefix: str) -> dict[str, Any]:
             for key in reader.get_variable_to_shape_map()
             if key.startswith("model/")
         }
-    except (tf.errors.OpError, ValueError) as error:
+    except _DAMAGE as error:
         reason = str(error).partition("\n")[0]
         raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
 

@@ -11,11 +11,11 @@ from t2t_lite import errors
 def strategy(name: str) -> tf.distribute.Strategy:
     """Return the strategy called auto, one_device, mirrored or multi_worker.
 
-    "auto" is multi_worker where TF_CONFIG is set, mirrored where there are several GPUs (or
-    several logical CPUs, as tests make them), one device otherwise.
+    "auto" is multi_worker where TF_CONFIG is set, mirrored where there are several GPUs, one
+    device otherwise. "mirrored" without a GPU takes the logical CPUs, of which tests make two.
     """
     if name == "auto":
-        several = len(_devices()) > 1
+        several = len(tf.config.list_logical_devices("GPU")) > 1
         name = "multi_worker" if _in_cluster() else "mirrored" if several else "one_device"
     if name == "multi_worker":
         if not _in_cluster():

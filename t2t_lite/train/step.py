@@ -2,9 +2,9 @@
 
 Shapes: B rows of the global batch, S and T source and target length.
 
-The loss and its gradients are normalised by the target tokens of the *global* batch: each replica
-weights its tokens by 1 / that number and replicas are summed, so neither their number nor an
-uneven share of padding changes the result.
+The loss and its gradients are normalised by the target tokens of the *global* batch: every token
+is weighted by 1 / that number and parts are summed, so neither the number of replicas and
+micro-batches nor an uneven share of padding changes the result.
 
 XLA, where it is on, compiles forward and backward pass inside the replica; the all-reduce and the
 update stay outside, because compiled code cannot contain a collective under MirroredStrategy.
@@ -21,7 +21,10 @@ from t2t_lite.train import loss, metrics, optimizer
 
 
 class StepResult(NamedTuple):
-    """Means over the global batch's target tokens, in nats, and the gradient's global norm."""
+    """Means over the global batch's target tokens, in nats, and the gradient's global norm.
+
+    Where the norm is not finite the update was left out.
+    """
 
     loss: tf.Tensor
     likelihood: tf.Tensor
@@ -53,49 +56,101 @@ class TrainStep:
         self._hparams = hparams
         self._strategy = strategy
         self._random_seed = random_seed
+        self._xla = xla
         self._variables = model.named_variables()
-        self._gradients = tf.function(self._loss_and_gradients, jit_compile=xla, autograph=False)
-        self._run = tf.function(self._distribute, autograph=False)
+        self._compiled: dict[tuple, tf.types.experimental.ConcreteFunction] = {}
 
     def __call__(
         self, batch: Mapping[str, tf.Tensor], *, step: int, learning_rate: float
     ) -> StepResult:
         """Make update number `step` (from 1) with a global batch of "inputs" and "targets"."""
-        inputs, targets = batch["inputs"], batch["targets"]
-        scalars = tf.constant(step), tf.constant(learning_rate, tf.float32)
-        return self._run(inputs, targets, *scalars)
+        ids = batch["inputs"], batch["targets"]
+        args = *ids, tf.constant(step), tf.constant(learning_rate, tf.float32)
+        if self.is_new(batch):
+            # One function a shape, so that TensorFlow does not suspect a mistake in many traces.
+            function = tf.function(self._make_update, autograph=False)
+            self._compiled[_shapes(batch)] = function.get_concrete_function(*args)
+        return self._compiled[_shapes(batch)](*args)
+
+    def is_new(self, batch: Mapping[str, tf.Tensor]) -> bool:
+        """Return whether a batch of this shape has to be traced first."""
+        return _shapes(batch) not in self._compiled
 
     @property
     def traces(self) -> int:
         """Return how many shapes of batch were traced."""
-        return self._run.experimental_get_tracing_count()
+        return len(self._compiled)
 
-    def _distribute(self, inputs, targets, step, learning_rate) -> StepResult:
+    def micro_batches(self, batch: Mapping[str, tf.Tensor]) -> int:
+        """Return into how many parts a replica cuts its rows, one after the other.
+
+        As many as `accumulation_steps` says, or as keep a part's tokens, padding included, within
+        `max_tokens_per_device`.
+        """
+        rows = -(-batch["inputs"].shape[0] // self._strategy.num_replicas_in_sync)
+        tokens = rows * max(batch["inputs"].shape[1], batch["targets"].shape[1])
+        limit = self._hparams.max_tokens_per_device
+        needed = -(-tokens // limit) if limit else 1
+        return min(rows, max(self._hparams.accumulation_steps, needed))
+
+    def _make_update(self, inputs, targets, step, learning_rate) -> StepResult:
         weights = loss.token_weights(targets)
         weights /= tf.maximum(tf.reduce_sum(weights), 1.0)
-        count = self._strategy.num_replicas_in_sync
-        shares = [_split_rows(x, count) for x in (inputs, targets, weights)]
-        if count == 1:
-            return self._replica_step(*(share[0] for share in shares), step, learning_rate)
+        replicas = self._strategy.num_replicas_in_sync
+        parts = self.micro_batches({"inputs": inputs, "targets": targets})
+        shares = [_split_rows(x, replicas, multiple=parts) for x in (inputs, targets, weights)]
+        if replicas == 1:
+            local = [share[0] for share in shares]
+            return self._replica_step(*local, step, learning_rate, parts=parts)
         distribute = self._strategy.experimental_distribute_values_from_function
         args = [distribute(lambda c, s=s: s[c.replica_id_in_sync_group]) for s in shares]
-        results = self._strategy.run(self._replica_step, args=(*args, step, learning_rate))
-        total = lambda value: self._strategy.reduce("SUM", value, axis=None)  # noqa: E731
+        results = self._strategy.run(
+            self._replica_step, args=(*args, step, learning_rate), kwargs={"parts": parts}
+        )
         norm = self._strategy.experimental_local_results(results.gradient_norm)[0]
-        return StepResult(total(results.loss), total(results.likelihood), norm)
+        return StepResult(self._sum(results.loss), self._sum(results.likelihood), norm)
 
-    def _replica_step(self, inputs, targets, weights, step, learning_rate) -> StepResult:
+    def _sum(self, per_replica) -> tf.Tensor:
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
+
+    def _replica_step(self, inputs, targets, weights, step, learning_rate, *, parts) -> StepResult:
         replica = tf.distribute.get_replica_context()
         index = tf.cast(replica.replica_id_in_sync_group, tf.int32)
         seed = tf.stack([self._random_seed + 7919 * index, step])  # a prime keeps replicas apart
-        losses, gradients = self._gradients(inputs, targets, weights, seed)
+        losses, gradients = self._accumulate(inputs, targets, weights, seed, parts=parts)
         if replica.num_replicas_in_sync > 1:
             gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+        norm = tf.linalg.global_norm(gradients)
         named = dict(zip(self._variables, gradients))
-        self._adam.apply(named, learning_rate=learning_rate, step=tf.cast(step, tf.float32))
-        return StepResult(losses.smoothed, losses.likelihood, tf.linalg.global_norm(gradients))
 
-    def _loss_and_gradients(self, inputs, targets, weights, seed):
+        def update():
+            self._adam.apply(named, learning_rate=learning_rate, step=tf.cast(step, tf.float32))
+            return True
+
+        tf.cond(tf.math.is_finite(norm), update, lambda: False)
+        return StepResult(losses.smoothed, losses.likelihood, norm)
+
+    def _accumulate(self, inputs, targets, weights, seed, *, parts):
+        """Sum losses and gradients over micro-batches, one after the other."""
+        gradients_of = tf.function(self._gradients, jit_compile=self._xla, autograph=False)
+        if parts == 1:
+            return gradients_of(inputs, targets, weights, seed)
+        stacked = [tf.stack(tf.split(x, parts)) for x in (inputs, targets, weights)]
+
+        def add(part, losses, totals):
+            part_seed = seed + [104_729 * part, 0]  # a prime, as above
+            more, gradients = gradients_of(*(x[part] for x in stacked), part_seed)
+            losses = loss.TokenLosses(*(a + b for a, b in zip(losses, more)))
+            return part + 1, losses, [a + b for a, b in zip(totals, gradients)]
+
+        zeros = [tf.zeros(variable.shape) for variable in self._variables.values()]
+        start = tf.constant(0), loss.TokenLosses(tf.constant(0.0), tf.constant(0.0)), zeros
+        _, losses, gradients = tf.while_loop(
+            lambda part, *_: part < parts, add, start, parallel_iterations=1
+        )
+        return losses, gradients
+
+    def _gradients(self, inputs, targets, weights, seed):
         noise = dropout.Noise(seed)
         with tf.GradientTape() as tape:
             states = self._model.decode(targets, self._model.encode(inputs, noise), noise)
@@ -119,14 +174,21 @@ class EvalStep:
         self._run = tf.function(self._counts, input_signature=[ids, ids], autograph=False)
 
     def __call__(self, batch: Mapping[str, tf.Tensor]) -> metrics.TokenCounts:
+        """Count a batch of "inputs" and "targets" of any shape; rows of padding count nowhere."""
         return self._run(batch["inputs"], batch["targets"])
 
     def _counts(self, inputs, targets):
         return metrics.token_counts(self._model(inputs, targets), targets)
 
 
-def _split_rows(x: tf.Tensor, count: int) -> list[tf.Tensor]:
-    """Cut rows [B, ...] into `count` equal parts; rows of zeros, which count nowhere, fill up."""
-    missing = -x.shape[0] % count
-    padded = tf.pad(x, [[0, missing], [0, 0]]) if missing else x
-    return tf.split(padded, count)
+def _shapes(batch: Mapping[str, tf.Tensor]) -> tuple:
+    return tuple(batch["inputs"].shape), tuple(batch["targets"].shape)
+
+
+def _split_rows(x: tf.Tensor, count: int, *, multiple: int) -> list[tf.Tensor]:
+    """Cut rows [B, ...] into `count` equal parts of a multiple of rows.
+
+    Rows of zeros, which count nowhere, fill up.
+    """
+    missing = -x.shape[0] % (count * multiple)
+    return tf.split(tf.pad(x, [[0, missing], [0, 0]]) if missing else x, count)

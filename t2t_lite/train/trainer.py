@@ -3,19 +3,23 @@
 import dataclasses
 import pathlib
 import time
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import keras
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline
+from t2t_lite.data import manifest, pipeline, text_files, vocabulary
 from t2t_lite.data import problem as problems
 from t2t_lite.model import transformer
 from t2t_lite.train import (
+    best,
     checkpoint,
+    cost,
     devices,
-    metrics,
+    evaluator,
+    interruption,
     optimizer,
     output_dir,
     reporter,
@@ -23,18 +27,22 @@ from t2t_lite.train import (
 )
 from t2t_lite.train import step as steps
 
+_PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compiled
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """How one call of the trainer runs; nothing here changes what is learnt but the seed.
-
-    `save_checkpoints_steps` (0: none) takes the place of `save_checkpoints_secs` where given.
-    """
+    """How one call of the trainer runs; nothing here changes what is learnt but the seed."""
 
     eval_frequency: int = 1000
+    eval_sentences: int = 500  # of the dev split, decoded at each evaluation; 0: none
+    early_stopping_patience: int = 0  # evaluations without a better dev score; 0: never stop
     save_checkpoints_secs: float = 600  # the paper's 10 minutes
-    save_checkpoints_steps: int = 0
+    save_checkpoints_steps: int = 0  # instead of seconds, where it is not 0
     keep_checkpoint_max: int = 20
+    warm_start_from: str | None = None  # an output_dir or checkpoint whose weights a new run takes
+    max_skipped_steps: int = 0  # steps without a finite gradient that are left out
+    profile: bool = False
     strategy: str = "auto"
     xla: str = "auto"
     precision: str = "auto"
@@ -43,12 +51,19 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What a finished run tells: steps made by this call, seconds, real tokens, dev figures."""
+    """What a call of the trainer did; `flops` counts matrix products, padding included."""
 
     steps: int
     seconds: float
-    tokens: int
-    evaluation: metrics.Evaluation | None
+    tokens: int  # real ones, source and target
+    flops: float
+    tokens_per_second: float  # of training alone: no compilation, evaluation or saving
+    flops_per_second: float
+    peak: float  # FLOP/s of the devices' matrix multiplication
+    skipped: int
+    stopped_by: str | None  # a signal's name, "patience" or None
+    figures: evaluator.Figures | None
+    best_step: int
 
 
 def train(
@@ -66,24 +81,22 @@ def train(
     Raises UserError for data of another problem or an output_dir with other settings.
     """
     data = manifest.load(data_dir, problem)
-    precision = devices.precision(options.precision)
     run = output_dir.Run(
         problem=problem.name,
         data_dir=str(pathlib.Path(data_dir).resolve()),
         vocabulary=data.vocabulary_path.name,
         vocab_size=data.vocabulary["size"],
         hparams_set=hparams_set,
-        precision=precision,
+        precision=devices.precision(options.precision),
         random_seed=options.random_seed,
     )
     found = output_dir.open_or_create(
         directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path
     )
-    session = _Session(problem, data_dir=data_dir, found=found, options=options)
-    return session.run(stream)
+    return _Training(problem, data_dir=data_dir, found=found, options=options).run(stream)
 
 
-class _Session:
+class _Training:
     """One call's model, data and checkpoints."""
 
     def __init__(
@@ -99,14 +112,16 @@ class _Session:
         self._directory = found.path
         self._hparams = hparams = found.hparams
         self._options = options
-        strategy = devices.strategy(options.strategy)
+        self._strategy = devices.strategy(options.strategy)
+        self._vocabulary = vocabulary.load(found.vocabulary_path)
         keras.utils.set_random_seed(options.random_seed)
-        with strategy.scope():
+        with self._strategy.scope():
             self._model = transformer.Transformer(
                 hparams, found.run.vocab_size, dtype=devices.dtype_policy(found.run.precision)
             )
+            self._variables = self._model.named_variables()
             adam = optimizer.Adam(
-                self._model.named_variables(),
+                self._variables,
                 beta1=hparams.adam_beta1,
                 beta2=hparams.adam_beta2,
                 epsilon=hparams.adam_epsilon,
@@ -115,11 +130,10 @@ class _Session:
             self._model,
             adam,
             hparams=hparams,
-            strategy=strategy,
+            strategy=self._strategy,
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
         )
-        self._eval_step = steps.EvalStep(self._model)
         self._batches = iter(
             pipeline.train_batches(
                 problem,
@@ -132,11 +146,22 @@ class _Session:
         )
         self._checkpoints = checkpoint.Checkpoints(
             found.path,
-            variables=self._model.named_variables(),
+            variables=self._variables,
             slots=adam.slots(),
             data=self._batches,
             keep=options.keep_checkpoint_max,
         )
+        self._best = best.Best(found.path)
+        self._evaluator = evaluator.Evaluator(
+            problem,
+            data_dir,
+            self._model,
+            hparams=hparams,
+            vocab=self._vocabulary,
+            sentences=options.eval_sentences,
+        )
+        self._tokens = self._flops = self._skipped = 0
+        self._steady = [0.0, 0.0, 0.0]  # tokens, FLOPs and seconds of steps without compilation
 
     def run(self, stream: IO[str]) -> Summary:
         """Train, evaluate and save; see `train`."""
@@ -144,85 +169,168 @@ class _Session:
         last = self._hparams.train_steps
         report = reporter.Reporter(self._directory, stream=stream, first_step=first, last_step=last)
         for prefix in damaged:
-            report.line(f"damaged and passed over: {prefix}")
+            report.line(f"{prefix} is damaged; the checkpoint before it is used")
+        if first == 0 and self._options.warm_start_from:
+            self._warm_start(self._options.warm_start_from, report)
         report.line(self._headline(first))
+        stopped_by, figures, step = None, None, first
         started = saved = time.monotonic()
-        tokens = 0
-        evaluation = None
-        for step in range(first + 1, last + 1):
-            tokens += self._update(step, report)
-            if self._is_time_to_save(step, saved) or step == last:
-                self._pausing(report, self._checkpoints.save, step)
-                saved = time.monotonic()
-            if step % self._options.eval_frequency == 0 or step == last:
-                evaluation = self._pausing(report, self._evaluate, step, report)
+        with interruption.listening() as interrupted:
+            for step in range(first + 1, last + 1):
+                self._update(step, report)
+                self._profile(step - first)
+                stopped_by = interrupted.signal
+                if self._is_time_to_save(step, saved) or step == last or stopped_by:
+                    self._pausing(report, self._checkpoints.save, step)
+                    saved = time.monotonic()
+                if stopped_by:
+                    break
+                if step % self._options.eval_frequency == 0 or step == last:
+                    figures = self._pausing(report, self._evaluate, step, report)
+                    if self._is_patience_over(step):
+                        stopped_by = "patience"
+                        self._checkpoints.save(step)
+                        break
         report.close()
-        return Summary(last - first, time.monotonic() - started, tokens, evaluation)
+        return Summary(
+            steps=step - first,
+            seconds=time.monotonic() - started,
+            tokens=self._tokens,
+            flops=self._flops,
+            tokens_per_second=self._steady[0] / max(self._steady[2], 1e-9),
+            flops_per_second=self._steady[1] / max(self._steady[2], 1e-9),
+            peak=self._peak(),
+            skipped=self._skipped,
+            stopped_by=stopped_by,
+            figures=figures,
+            best_step=self._best.step,
+        )
 
-    def _update(self, step: int, report: reporter.Reporter) -> int:
-        """Make one update and report it; return its real tokens."""
+    def _update(self, step: int, report: reporter.Reporter) -> None:
+        """Make one update and report it."""
         rate = schedule.learning_rate(
             step,
             d_model=self._hparams.d_model,
             warmup_steps=self._hparams.warmup_steps,
             scale=self._hparams.learning_rate_scale,
         )
+        before = time.monotonic()
         with pipeline.naming_damage(self._problem, self._data_dir):
             batch = next(self._batches)
-        before, traces = time.monotonic(), self._train_step.traces
-        result = self._train_step(batch, step=step, learning_rate=rate)
-        loss = float(result.loss)
-        if self._train_step.traces > traces:  # tracing and compiling are no training speed
-            report.pause(time.monotonic() - before)
-        if not tf.math.is_finite(loss):
+        is_new = self._train_step.is_new(batch)
+        try:
+            result = self._train_step(batch, step=step, learning_rate=rate)
+            loss, norm = float(result.loss), float(result.gradient_norm)
+        except tf.errors.ResourceExhaustedError as error:
             raise errors.UserError(
-                f"the loss of step {step} is {loss} (gradient norm {float(result.gradient_norm)}); "
-                "the checkpoints before it are kept: lower learning_rate_scale or use "
-                "--precision=float32"
-            )
-        tokens = int(tf.math.count_nonzero(batch["inputs"]))
-        tokens += int(tf.math.count_nonzero(batch["targets"]))
+                f"out of memory at step {step} with a batch of {_shape(batch)}: lower "
+                "max_tokens_per_device (same result, more parts) or max_length in --hparams"
+            ) from error
+        seconds = time.monotonic() - before
+        tokens = sum(int(tf.math.count_nonzero(batch[key])) for key in ("inputs", "targets"))
+        flops = self._cost(batch)
+        self._tokens += tokens
+        self._flops += flops
+        if is_new:
+            report.pause(seconds)
+            report.line(f"step {step}: compiled for batches of {_shape(batch)} in {seconds:.1f} s")
+        else:
+            self._steady = [a + b for a, b in zip(self._steady, (tokens, flops, seconds))]
+        if not tf.math.is_finite(norm):
+            self._skip(step, batch, loss=loss, norm=norm, report=report)
         report.step(step, loss=loss, learning_rate=rate, tokens=tokens)
-        return tokens
+
+    def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
+        """Count a step whose update was left out; stop where that is one too many."""
+        self._skipped += 1
+        path = self._directory / f"not-finite-{step}.txt"
+        lines = [
+            "\t".join(self._vocabulary.decode(batch[key][row].numpy()) for key in batch)
+            for row in range(batch["inputs"].shape[0])
+        ]
+        text_files.write_lines(path, lines)
+        problem = f"step {step}: loss {loss}, gradient norm {norm}; its batch is in {path}"
+        if self._skipped > self._options.max_skipped_steps:
+            raise errors.UserError(
+                f"{problem}. The weights and the checkpoints before it are intact: lower "
+                "learning_rate_scale, use --precision=float32, or raise --max_skipped_steps"
+            )
+        report.line(f"{problem}; the update was left out")
+
+    def _evaluate(self, step: int, report: reporter.Reporter) -> evaluator.Figures:
+        """Measure the dev split and keep the best weights."""
+        figures = self._evaluator.evaluate()
+        score = -figures.tokens.loss if figures.score is None else figures.score
+        is_best = self._best.offer(step, score, self._variables)
+        text = f"{figures}  (best so far)" if is_best else str(figures)
+        report.evaluation(step, self._problem.name, figures.scalars(), text)
+        return figures
+
+    def _is_patience_over(self, step: int) -> bool:
+        patience = self._options.early_stopping_patience * self._options.eval_frequency
+        return bool(patience) and step - self._best.step >= patience
 
     def _is_time_to_save(self, step: int, saved: float) -> bool:
         if self._options.save_checkpoints_steps:
             return step % self._options.save_checkpoints_steps == 0
         return time.monotonic() - saved >= self._options.save_checkpoints_secs
 
-    def _evaluate(self, step: int, report: reporter.Reporter) -> metrics.Evaluation:
-        """Measure loss, perplexity and accuracy on the dev split."""
-        counts = [0.0, 0.0, 0.0]
-        for batch in pipeline.eval_batches(
-            self._problem,
-            self._data_dir,
-            "dev",
-            batch_tokens=self._hparams.batch_tokens,
-            max_length=self._hparams.max_length,
-            max_buckets=self._hparams.max_buckets,
-        ):
-            counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
-        result = metrics.evaluation(*counts)
-        values = {
-            "loss": result.loss,
-            "neg_log_perplexity": -result.loss,
-            "perplexity": result.perplexity,
-            "accuracy": result.accuracy,
+    def _warm_start(self, source: str, report: reporter.Reporter) -> None:
+        """Take the weights whose names and shapes match; say what is left over on either side."""
+        prefix = checkpoint.resolve(source)
+        values = checkpoint.read_weights(prefix)
+        fitting = {
+            name: variable
+            for name, variable in self._variables.items()
+            if name in values and values[name].shape == tuple(variable.shape)
         }
-        text = f"loss {result.loss:.4f}  perplexity {result.perplexity:.3f}  "
-        report.evaluation(step, self._problem.name, values, f"{text}accuracy {result.accuracy:.4f}")
-        return result
+        for name, variable in fitting.items():
+            variable.assign(values[name])
+        report.line(f"warm start: {len(fitting)} of {len(self._variables)} weights from {prefix}")
+        for title, names in (
+            ("keep their random start", self._variables.keys() - fitting.keys()),
+            ("are not used", values.keys() - fitting.keys()),
+        ):
+            if names:
+                report.line(f"warm start: {title}: {', '.join(sorted(names))}")
 
-    def _pausing(self, report: reporter.Reporter, function, *args) -> Any:
+    def _profile(self, local_step: int) -> None:
+        """Write a TensorFlow profile of ten steps where that is asked for."""
+        if self._options.profile and local_step == _PROFILED_STEPS.start - 1:
+            tf.profiler.experimental.start(str(self._directory))
+        if self._options.profile and local_step == _PROFILED_STEPS.stop - 1:
+            tf.profiler.experimental.stop()
+
+    def _pausing(self, report: reporter.Reporter, function: Callable[..., Any], *args) -> Any:
+        """Call a function whose time is none of training's."""
         before = time.monotonic()
         result = function(*args)
         report.pause(time.monotonic() - before)
         return result
+
+    def _cost(self, batch: Mapping[str, tf.Tensor]) -> int:
+        rows, source = batch["inputs"].shape
+        return cost.step_flops(
+            self._hparams,
+            self._model.embedding.num_rows,
+            batch=rows,
+            source=source,
+            target=batch["targets"].shape[1],
+        )
+
+    def _peak(self) -> float:
+        return cost.matmul_peak(self._model.compute_dtype) * self._strategy.num_replicas_in_sync
 
     def _headline(self, first: int) -> str:
         start = f"from step {first}" if first else "from the start"
         return (
             f"{self._problem.name}: {self._model.count_params():,} parameters, {start} to "
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
-            f"{self._model.compute_dtype}; each new shape of batch is compiled when it first comes"
+            f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
+
+
+def _shape(batch: Mapping[str, tf.Tensor]) -> str:
+    """Return "64 x 32 source and 64 x 30 target tokens"."""
+    (rows, source), target = batch["inputs"].shape, batch["targets"].shape[1]
+    return f"{rows} x {source} source and {rows} x {target} target tokens"

@@ -99,7 +99,7 @@ def test_hypotheses_agree(golden, name):
 
 @pytest.mark.parametrize("name", ["greedy", "greedy_limit3"])
 def test_one_beam_is_the_originals_greedy_search(golden, name):
-    # Its greedy search goes on after EOS and does not normalise: the ids are cut, the scores scaled.
+    # Its greedy search goes on after EOS and does not normalise: ids are cut and scores scaled.
     case, found, ids, scores = _run_case(golden, name)
     for b, lengths in enumerate(case["lengths_incl_eos"]):
         length = lengths[0]

@@ -1,0 +1,98 @@
+"""Beam-4 decoding of a fixed workload, timed: prints one line RESULT {json}.
+
+Workload D: d_model 256, 3 + 3 layers, 4 heads, d_ff 1024, shared vocabulary of 8,000, random
+weights; 32 sentences of 32 source ids, every output exactly 32 tokens (EOS blocked). The figure is
+target tokens of the best hypothesis a second. `--target_length` decodes longer outputs.
+
+  python benchmarks/decode.py --precision=float32
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+
+BATCH, SOURCE, BEAM, VOCABULARY = 32, 32, 4, 8000
+
+
+def main() -> None:
+    """Time it and print the line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--target_length", type=int, default=32)
+    parser.add_argument("--threads", type=int, default=int(os.environ.get("BENCH_THREADS", "2")))
+    parser.add_argument("--runs", type=int, default=int(os.environ.get("BENCH_RUNS", "5")))
+    arguments = parser.parse_args()
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+    decode, num_steps = workload(arguments)
+    start = time.perf_counter()
+    decode()
+    first = time.perf_counter() - start
+    decode()
+    times, cpu = [], time.process_time()
+    for _ in range(arguments.runs):
+        start = time.perf_counter()
+        decode()
+        times.append(time.perf_counter() - start)
+    cpu = (time.process_time() - cpu) / arguments.runs
+    median, tokens = statistics.median(times), BATCH * arguments.target_length
+    result = {
+        "peer": f"t2t-lite {arguments.precision}",
+        "threads": arguments.threads,
+        "load1": round(os.getloadavg()[0], 2),
+        "task": f"decode-beam{BEAM}",
+        "tok_s": round(tokens / median),
+        "median_s": round(median, 3),
+        "min_s": round(min(times), 3),
+        "first_call_s": round(first, 2),
+        "cpu_s": round(cpu, 3),
+        "tok_per_cpu_s": round(tokens / cpu),
+        "out": num_steps(),
+    }
+    print(f"RESULT {json.dumps(result)}", flush=True)
+
+
+def workload(arguments):
+    """Return a function that decodes once, and one that tells the lengths of its outputs."""
+    import numpy as np
+    import tensorflow as tf
+
+    from t2t_lite import config
+    from t2t_lite.infer import beam_search
+    from t2t_lite.model import decoding, transformer
+
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.random.set_seed(1)
+    hparams = config.HParams(
+        d_model=256, d_ff=1024, num_heads=4, d_k=64, d_v=64, num_encoder_layers=3,
+        num_decoder_layers=3,
+    )  # fmt: skip
+    model = transformer.Transformer(hparams, VOCABULARY, dtype=arguments.precision)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
+    def search(inputs):
+        stepper = decoding.stepper([model], BEAM)
+        return beam_search.search(
+            stepper.step,
+            stepper.encode(inputs),
+            max_lengths=tf.fill([tf.shape(inputs)[0]], arguments.target_length),
+            min_length=arguments.target_length + 1,
+            beam_size=BEAM,
+            vocab_size=VOCABULARY,
+            forbidden_ids=(0, 2),
+            grow_fn=stepper.grow,
+        )
+
+    inputs = tf.constant(np.random.default_rng(0).integers(10, VOCABULARY, (BATCH, SOURCE)))
+    inputs = tf.cast(inputs, tf.int32)
+    return (
+        lambda: search(inputs).scores.numpy(),
+        lambda: sorted(set(search(inputs).lengths.numpy().ravel().tolist())),
+    )
+
+
+if __name__ == "__main__":
+    main()

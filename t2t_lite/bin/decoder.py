@@ -1,0 +1,244 @@
+"""Translate a file, a problem's test set, or what you type, with a trained model.
+
+  t2t-lite-decoder --output_dir=run --decode_from_file=in.en --decode_to_file=out.de
+  t2t-lite-decoder --output_dir=run --split=test
+  t2t-lite-decoder --output_dir=run --decode_interactive
+
+One output line for every input line, in order; "-" is the standard input or output. An interrupted
+command, given again, goes on where it stopped.
+"""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import tqdm
+from absl import flags
+
+from t2t_lite import errors, registry
+from t2t_lite.bin import command, prompt
+from t2t_lite.infer import options
+
+if TYPE_CHECKING:
+    from t2t_lite.infer import decoder, translator
+
+FLAGS = command.new_flags()
+flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "checkpoint_path",
+    None,
+    "A checkpoint, or a folder of which the newest is taken (output_dir/averaged), or several, "
+    "separated by commas, as an ensemble. Default: the newest of output_dir.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "decode_from_file", None, "The text, one sentence a line; may be compressed.", flag_values=FLAGS
+)
+flags.DEFINE_string("decode_to_file", None, "Where the outputs go.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "decode_hparams",
+    "",
+    "How to decode, e.g. beam_size=4,alpha=0.6. "
+    + " ".join(f"{name} (default: {default})." for name, default in options.defaults().items()),
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "split", None, "Decode this split of the problem and print its scores.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "data_dir", None, "Where the split lies; default: where training read it.", flag_values=FLAGS
+)
+flags.DEFINE_bool("decode_interactive", False, "Translate what you type.", flag_values=FLAGS)
+flags.DEFINE_bool(
+    "stream", False, "From a pipe: answer each line at once, not in batches.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "score_file",
+    None,
+    "Given outputs to score, one for each line of --decode_from_file (or lines of input, tab, "
+    "output): writes log-probability, loss of a token and tokens, with tabs between.",
+    flag_values=FLAGS,
+)
+
+_LINE_SECONDS = 30  # between two plain lines of progress
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    return command.run(_run, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+
+
+def _run() -> None:
+    _check_flags()
+    changes = options.parse(FLAGS.decode_hparams)
+    if FLAGS.decode_interactive:
+        changes = {"return_beams": changes.get("beam_size", 4), **changes}
+    with command.quiet_import():
+        from t2t_lite.infer import translator
+    model = translator.Translator.from_output_dir(
+        FLAGS.output_dir, FLAGS.checkpoint_path, **changes
+    )
+    if FLAGS.decode_interactive:
+        prompt.converse(model)
+    elif FLAGS.score_file:
+        _score(model)
+    elif FLAGS.split:
+        _decode_split(model)
+    elif FLAGS.stream:
+        _stream(model)
+    else:
+        _decode_file(model)
+
+
+def _check_flags() -> None:
+    tasks = {
+        "--decode_from_file": FLAGS.decode_from_file and not FLAGS.score_file,
+        "--split": FLAGS.split,
+        "--decode_interactive": FLAGS.decode_interactive,
+        "--score_file": FLAGS.score_file,
+    }
+    given = [name for name, value in tasks.items() if value]
+    if len(given) != 1:
+        raise errors.UserError(
+            f"expected one of {', '.join(tasks)}; got {' and '.join(given) or 'none'}"
+        )
+    if given[0] in ("--decode_from_file", "--score_file") and not FLAGS.decode_to_file:
+        raise errors.UserError(f'{given[0]} needs --decode_to_file ("-" is the standard output)')
+    if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
+        raise errors.UserError("--stream needs --decode_from_file=- and --decode_to_file=-")
+
+
+def _decode_file(model: "translator.Translator") -> None:
+    from t2t_lite.infer import decoder
+
+    source, target = _path(FLAGS.decode_from_file), FLAGS.decode_to_file
+    with _Progress() as progress:
+        if target == "-":
+            lines = decoder.read_lines(source)
+            translations, report = decoder.decode_lines(model, lines, progress=progress)
+            _write(map(decoder.line, translations))
+        else:
+            report = decoder.decode_file(model, source, target, progress=progress)
+    _summarize(report)
+
+
+def _stream(model: "translator.Translator") -> None:
+    """Answer each line of the standard input as soon as it comes."""
+    from t2t_lite.infer import decoder
+
+    for raw in sys.stdin.buffer:
+        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+        _write([decoder.line(model.translate([text])[0])])
+
+
+def _decode_split(model: "translator.Translator") -> None:
+    """Decode a split from the problem's raw text and print its scores."""
+    from t2t_lite.data import manifest, text_files
+    from t2t_lite.evaluate import bleu
+    from t2t_lite.infer import decoder
+    from t2t_lite.train import output_dir
+
+    run = output_dir.read(FLAGS.output_dir).run
+    problem = registry.problem(run.problem)
+    text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
+    with _Progress() as progress:
+        translations, report = decoder.decode_lines(model, text.sources, progress=progress)
+    if FLAGS.decode_to_file == "-":
+        _write(map(decoder.line, translations))
+    elif FLAGS.decode_to_file:
+        text_files.write_lines(FLAGS.decode_to_file, map(decoder.line, translations))
+    _summarize(report)
+    if problem.evaluation != "bleu":
+        raise errors.UserError(f"{problem.name} is scored by t2t-lite-evalb, not here")
+    outputs = [translation.text for translation in translations]
+    for score in bleu.scores(outputs, text.references, target_language=problem.target_language):
+        print(f"{score.value:6.2f}  {score.name:19}  {score.signature}")
+
+
+def _score(model: "translator.Translator") -> None:
+    from t2t_lite.infer import decoder
+
+    source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
+    pairs = decoder.read_pairs(_path(FLAGS.score_file), source)
+    with _Progress() as progress:
+        results, report = decoder.score_pairs(model, pairs, progress=progress)
+    _write_to(FLAGS.decode_to_file, results)
+    print(
+        f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
+        file=sys.stderr,
+    )
+
+
+def _path(flag: str) -> str:
+    return "/dev/stdin" if flag == "-" else flag
+
+
+def _write(lines: Iterable[str]) -> None:
+    """Write lines to the standard output as UTF-8, whatever the terminal's encoding."""
+    for text in lines:
+        sys.stdout.buffer.write(text.encode("utf-8", errors="replace") + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _write_to(target: str, lines: Iterable[str]) -> None:
+    from t2t_lite.data import text_files
+
+    if target == "-":
+        _write(lines)
+    else:
+        text_files.write_lines(target, lines)
+
+
+def _summarize(report: "decoder.Report") -> None:
+    """Print what was done and, a line each, what a reader of the output should know."""
+    seconds = max(report.seconds, 1e-9)
+    print(
+        f"{report.lines:,} lines, {report.seconds:,.1f} s: "
+        f"{report.done / seconds:,.1f} sentences/s, {report.tokens / seconds:,.0f} tokens/s",
+        file=sys.stderr,
+    )
+    notes = {
+        "came from the interrupted run before": report.resumed,
+        "are not valid UTF-8; what cannot be read was taken as U+FFFD": report.lossy,
+        "were longer than max_source_length and were cut": report.truncated,
+        "have an output cut off at the length limit": report.unfinished,
+    }
+    for note, count in notes.items():
+        if count:
+            print(f"{count:,} lines {note}", file=sys.stderr)
+
+
+class _Progress:
+    """A bar on a terminal; otherwise a plain line every half minute."""
+
+    def __enter__(self) -> "_Progress":
+        self._bar: tqdm.tqdm | None = None
+        self._line_time = time.monotonic()
+        return self
+
+    def __call__(self, report: "decoder.Report") -> None:
+        rate = f"{report.tokens / max(report.seconds, 1e-9):,.0f} tokens/s"
+        if sys.stderr.isatty():
+            if self._bar is None:
+                total = report.done + report.left
+                self._bar = tqdm.tqdm(total=total, unit=" sentences", dynamic_ncols=True)
+            self._bar.set_postfix_str(rate, refresh=False)
+            self._bar.update(report.done - self._bar.n)
+        elif time.monotonic() - self._line_time >= _LINE_SECONDS:
+            speed = report.done / max(report.seconds, 1e-9)
+            print(
+                f"{report.done:,} of {report.done + report.left:,} sentences, "
+                f"{speed:,.1f} sentences/s, {rate}, {report.left / max(speed, 1e-9):,.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )
+            self._line_time = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Write a trained model as a SavedModel: text in, text out, in TensorFlow Serving.
+
+  t2t-lite-exporter --output_dir=run --export_dir=export
+
+Writes export/<version>/ with the next free number; a server that watches the folder picks it up.
+"""
+
+import sys
+
+from absl import flags
+
+from t2t_lite.bin import command
+
+FLAGS = command.new_flags()
+flags.DEFINE_string("output_dir", None, "The training run.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "export_dir", None, "The folder of versions; made if missing.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "checkpoint_path",
+    None,
+    "A checkpoint, a folder of some (the newest is taken), or several with commas: an ensemble. "
+    "Default: the newest of the run.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "decode_hparams",
+    "",
+    "How to decode, e.g. beam_size=4,alpha=0.6,extra_length=50; fixed in the export.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_integer(
+    "max_source_length",
+    None,
+    "Of a longer input only so many tokens are read. Default: 512.",
+    lower_bound=2,
+    flag_values=FLAGS,
+)
+flags.DEFINE_enum(
+    "precision",
+    "float32",
+    ["float32", "bfloat16", "int8"],
+    "Of the weights: bfloat16 halves them, and is fast where the processor has it; int8 quarters "
+    "them and computes in float32.",
+    flag_values=FLAGS,
+)
+
+
+def main(argv=None) -> int:
+    """Run the command; return its exit status."""
+    required = ("output_dir", "export_dir")
+    return command.run(_export, FLAGS, doc=__doc__, required=required, argv=argv)
+
+
+def _export() -> None:
+    from t2t_lite.infer import options
+
+    changes = options.parse(FLAGS.decode_hparams)
+    if FLAGS.max_source_length:
+        changes["max_source_length"] = FLAGS.max_source_length
+    with command.quiet_import():
+        from t2t_lite.serving import export
+    path = export.export(
+        FLAGS.output_dir,
+        FLAGS.export_dir,
+        checkpoint_path=FLAGS.checkpoint_path,
+        precision=FLAGS.precision,
+        **changes,
+    )
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    print(f"{path}: {size / 1e6:.1f} MB")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

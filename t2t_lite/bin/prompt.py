@@ -1,0 +1,80 @@
+"""A prompt that translates what is typed (floor 5)."""
+
+import contextlib
+import os
+import pathlib
+import readline
+import sys
+from typing import TYPE_CHECKING
+
+from t2t_lite.data import text_files
+
+if TYPE_CHECKING:
+    from t2t_lite.infer import translator
+
+HELP = """Type a sentence to translate it.
+  :n  all outputs of the last sentence, with scores and tokens
+  :h  this text
+  :q  leave (or Ctrl-D)"""
+
+
+def converse(model: "translator.Translator") -> None:
+    """Translate line after line until the end of the input; Ctrl-C drops the line only."""
+    print("loading ...", end="\r", file=sys.stderr, flush=True)
+    model.translate(["a"])  # builds the graph, so that the first answer is as fast as the others
+    print(HELP)
+    last = None
+    with _history():
+        while True:
+            try:
+                text = _clean(input("> "))
+                if text == ":q":
+                    return
+                if text in (":h", ":n"):
+                    print(HELP if text == ":h" or last is None else _details(last))
+                elif text.strip():
+                    last = model.translate([text])[0]
+                    print(_marked(last))
+            except KeyboardInterrupt:
+                print()
+            except EOFError:
+                print()
+                return
+
+
+def _clean(text: str) -> str:
+    """Return what was typed as text: bytes that were not UTF-8 become U+FFFD."""
+    return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
+
+
+def _marked(translation: "translator.Translation") -> str:
+    marks = [text_files.REPLACEMENT] if translation.text == "" else []
+    if translation.truncated:
+        marks.append("(the input was cut)")
+    if not translation.finished:
+        marks.append("(cut off at the length limit)")
+    return " ".join([translation.text, *marks]).strip()
+
+
+def _details(translation: "translator.Translation") -> str:
+    return "\n".join(
+        f"{hypothesis.score:9.4f}  {len(hypothesis.ids):3} tokens  {hypothesis.text}"
+        + ("" if hypothesis.finished else "  (cut off at the length limit)")
+        for hypothesis in translation.hypotheses
+    )
+
+
+@contextlib.contextmanager
+def _history():
+    """Keep what was typed from one session to the next."""
+    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+    path = cache / "t2t-lite" / "history"
+    with contextlib.suppress(OSError):
+        readline.read_history_file(path)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            readline.set_history_length(1000)
+            readline.write_history_file(path)

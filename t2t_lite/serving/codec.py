@@ -1,0 +1,84 @@
+"""Text to ids and back inside the graph, for whatever bytes clients send (floor 4).
+
+Equal to what `data.vocabulary` and `infer.translator` do outside of it. No item can fail: bytes that
+are not UTF-8 read as U+FFFD, and what is too long is cut.
+
+Shapes: B items of a batch, S source length.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.data import t2t_vocabulary
+from t2t_lite.data import vocabulary as vocabularies
+
+# What Python's str.strip() removes.
+_BLANK = (
+    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+)
+
+
+class Rows(NamedTuple):
+    """Sentences as ids.
+
+    `ids` [B, S] end in EOS and are padded with 0; `lengths` [B] count the EOS; `truncated` [B] where
+    the end was cut off; `is_blank` [B] where there is nothing to translate.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    truncated: tf.Tensor
+    is_blank: tf.Tensor
+
+
+class Codec(tf.Module):
+    """Encodes and decodes; holds the tokenizer that is saved with the graph.
+
+    A vocabulary of tensor2tensor has no tokenizer for a graph: `has_text` is False then, and only
+    `from_ids` works.
+    """
+
+    def __init__(self, vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary):
+        super().__init__()
+        self._size = vocabulary.size
+        self.has_text = isinstance(vocabulary, vocabularies.Vocabulary)
+        self._tokenizer = vocabulary.tokenizer() if self.has_text else None
+
+    def encode(self, texts: tf.Tensor, max_length: int) -> Rows:
+        """Return the ids of texts: string [B], at most max_length each, EOS included."""
+        assert self._tokenizer is not None
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        is_blank = tf.strings.regex_full_match(texts, _BLANK)
+        return _end(self._tokenizer.tokenize(texts), max_length, is_blank)
+
+    def from_ids(self, ids: tf.Tensor, max_length: int) -> Rows:
+        """Return a client's ids [B, S], with or without EOS and padding, as Rows.
+
+        Ids that there are not are left out.
+        """
+        is_token = (ids > vocabularies.EOS_ID) & (ids < self._size)
+        is_blank = ~tf.reduce_any(is_token, axis=1)
+        return _end(tf.ragged.boolean_mask(ids, is_token), max_length, is_blank)
+
+    def decode(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return the texts, string [...], of ids [..., T] that are padded with 0."""
+        assert self._tokenizer is not None
+        shape = tf.shape(ids)
+        ids = tf.where(ids < self._size, ids, vocabularies.UNK_ID)
+        texts = self._tokenizer.detokenize(tf.reshape(ids, [-1, shape[-1]]))
+        return tf.reshape(texts, shape[:-1])
+
+
+def _end(tokens: tf.RaggedTensor, max_length: int, is_blank: tf.Tensor) -> Rows:
+    """Cut rows at max_length - 1 tokens and end each with EOS."""
+    truncated = tokens.row_lengths() >= max_length
+    kept = tokens[:, : max_length - 1]
+    eos = tf.fill([tf.shape(truncated)[0], 1], vocabularies.EOS_ID)
+    ended = tf.concat([kept, eos], axis=1)
+    return Rows(
+        ids=ended.to_tensor(vocabularies.PAD_ID),
+        lengths=tf.cast(ended.row_lengths(), tf.int32),
+        truncated=truncated,
+        is_blank=is_blank,
+    )

@@ -1,0 +1,96 @@
+"""A training run as a SavedModel that takes text and returns text (floor 4).
+
+    export_dir/1/saved_model.pb, variables/
+                 assets.extra/t2t_lite.json                   checkpoint, options, signatures
+                 assets.extra/tf_serving_warmup_requests
+
+TensorFlow Serving loads `export_dir` as it is and always serves the largest version.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+from typing import Any, Literal
+
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.infer import translator
+from t2t_lite.serving import signatures, warmup
+
+EXTRA = "assets.extra"
+OPTIONS_FILE = "t2t_lite.json"
+Precision = Literal["float32", "bfloat16", "int8"]
+
+
+def export(
+    output_dir: str | os.PathLike[str],
+    export_dir: str | os.PathLike[str],
+    *,
+    checkpoint_path: str | None = None,
+    precision: Precision = "float32",
+    **changes: Any,
+) -> pathlib.Path:
+    """Write the next version of a trained model and return its folder.
+
+    Args:
+      output_dir: of the training run.
+      export_dir: a folder of versions; made if missing.
+      checkpoint_path: as for Translator.from_output_dir.
+      precision: of the weights. With int8 they are stored so and computed with in float32.
+      **changes: decoding options, fixed from now on.
+
+    Raises:
+      UserError: where something is missing or wrong; nothing is written then.
+    """
+    int8 = precision == "int8"
+    changes["precision"] = "float32" if int8 else precision
+    model = translator.Translator.from_output_dir(output_dir, checkpoint_path, **changes)
+    export_dir = pathlib.Path(export_dir)
+    if export_dir.exists() and not export_dir.is_dir():
+        raise errors.UserError(f"--export_dir {export_dir} is a file: give a folder")
+    export_dir.mkdir(parents=True, exist_ok=True)
+    # Servers that watch the folder read only names that are numbers.
+    temporary = export_dir / f".incomplete-{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        _save(model, temporary, int8=int8)
+        return _publish(temporary, export_dir)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def versions(export_dir: str | os.PathLike[str]) -> list[int]:
+    """Return the versions that a folder holds, oldest first."""
+    names = (path.name for path in pathlib.Path(export_dir).iterdir() if path.is_dir())
+    return sorted(int(name) for name in names if name.isdecimal())
+
+
+def _save(model: translator.Translator, path: pathlib.Path, *, int8: bool) -> None:
+    served = signatures.ServingModel(model, int8=int8)
+    functions = served.functions()
+    tf.saved_model.save(served, str(path), signatures=functions)
+    extra = path / EXTRA
+    extra.mkdir()
+    recorded = {
+        "checkpoint": model.name,
+        "options": dataclasses.asdict(model.options),
+        "weights": "int8" if int8 else model.options.precision,
+        "signatures": sorted(functions),
+    }
+    warmup.write(extra / warmup.FILE, model.vocabulary, functions)
+    (extra / OPTIONS_FILE).write_text(json.dumps(recorded, indent=2) + "\n", "utf-8")
+
+
+def _publish(temporary: pathlib.Path, export_dir: pathlib.Path) -> pathlib.Path:
+    """Give a complete export the next number."""
+    while True:
+        target = export_dir / str(max(versions(export_dir), default=0) + 1)
+        try:
+            os.rename(temporary, target)
+            return target
+        except OSError:
+            if not target.exists():  # another export took the number between the two lines
+                raise

@@ -1,0 +1,191 @@
+"""What an exported model answers: its signatures as functions of a graph (floor 4).
+
+    serving_default  inputs string [B] -> outputs string [B], scores float32 [B], truncated bool [B]
+    nbest            inputs string [B] -> outputs string [B, N], scores float32 [B, N]
+    score            inputs, targets string [B] -> log_probabilities float32 [B], lengths int32 [B],
+                     truncated bool [B]
+    tokenize         inputs string [B] -> ids int32 [B, S], truncated bool [B]
+    from_ids         ids int32 [B, S] -> ids int32 [B, T], scores float32 [B], truncated bool [B]
+
+What an item gets depends on no other. A blank text has a blank output with score 0.
+
+Shapes: B items of a batch, N beams, S source length, T target length.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from t2t_lite.data import vocabulary as vocabularies
+from t2t_lite.infer import beam_search, scoring, translator
+from t2t_lite.serving import batches, codec, weights
+
+# The score in n-best places that no hypothesis fills: JSON knows no infinity.
+NO_SCORE = -1e9
+
+Tensors = dict[str, tf.Tensor]
+_TEXT = tf.TensorSpec([None], tf.string, name="inputs")
+_TARGETS = tf.TensorSpec([None], tf.string, name="targets")
+_IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
+
+
+class ServingModel(tf.Module):
+    """A translator's model, vocabulary and options as a thing that SavedModel can hold.
+
+    A vocabulary of tensor2tensor has no tokenizer for a graph: then `from_ids` is all there is.
+
+    Args:
+      model: what to serve.
+      int8: round the weights (see serving.weights).
+    """
+
+    def __init__(self, model: translator.Translator, *, int8: bool = False):
+        super().__init__()
+        self._options = model.options
+        self._prefix = model.vocabulary.encode(model.options.prefix)
+        self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
+        self._codec = codec.Codec(model.vocabulary)
+        self._best = self._search(model, num_kept=1)
+        self._all = self._search(model, num_kept=model.options.beam_size)
+        self._log_probabilities = self._scorer(model)
+
+    def functions(self) -> dict[str, Callable]:
+        """Return the signatures by name."""
+        from_ids = {"from_ids": _function(self._translate_ids, _IDS)}
+        if not self._codec.has_text:
+            return from_ids
+        return {
+            "serving_default": _function(self._translate, _TEXT),
+            "nbest": _function(self._nbest, _TEXT),
+            "score": _function(self._score, _TEXT, _TARGETS),
+            "tokenize": _function(self._tokenize, _TEXT),
+            **from_ids,
+        }
+
+    def _translate(self, inputs: tf.Tensor) -> Tensors:
+        def results(found: beam_search.Hypotheses, truncated: tf.Tensor) -> Tensors:
+            return {
+                "outputs": self._codec.decode(found.ids[:, 0]),
+                "scores": found.scores[:, 0],
+                "truncated": truncated | ~found.finished[:, 0],
+            }
+
+        empty = {
+            "outputs": tf.zeros([0], tf.string),
+            "scores": tf.zeros([0]),
+            "truncated": tf.zeros([0], tf.bool),
+        }
+        return self._in_parts(self._best, self._encode(inputs), results, empty)
+
+    def _nbest(self, inputs: tf.Tensor) -> Tensors:
+        def results(found: beam_search.Hypotheses, truncated: tf.Tensor) -> Tensors:
+            del truncated
+            scores = tf.maximum(found.scores, NO_SCORE)
+            return {"outputs": self._codec.decode(found.ids), "scores": scores}
+
+        num_beams = self._options.beam_size
+        empty = {
+            "outputs": tf.zeros([0, num_beams], tf.string),
+            "scores": tf.zeros([0, num_beams]),
+        }
+        return self._in_parts(self._all, self._encode(inputs), results, empty)
+
+    def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
+        sources = self._encode(inputs)
+        # A longer output cannot come of a search either.
+        outputs = self._codec.encode(
+            targets, self._options.max_source_length + self._options.extra_length
+        )
+
+        def part(rows: tf.Tensor, length: tf.Tensor) -> Tensors:
+            source_ids = tf.gather(sources.ids, rows)[:, :length]
+            target_ids = tf.gather(outputs.ids, rows)[:, :length]
+            return {"log_probabilities": self._log_probabilities(source_ids, target_ids)}
+
+        found = batches.run(
+            part,
+            tf.maximum(sources.lengths, outputs.lengths),
+            empty={"log_probabilities": tf.zeros([0])},
+            batch_size=self._options.batch_size,
+            batch_tokens=self._options.batch_tokens,
+        )
+        truncated = sources.truncated | outputs.truncated
+        return {**found, "lengths": outputs.lengths, "truncated": truncated}
+
+    def _tokenize(self, inputs: tf.Tensor) -> Tensors:
+        rows = self._encode(inputs)
+        return {"ids": rows.ids, "truncated": rows.truncated}
+
+    def _translate_ids(self, ids: tf.Tensor) -> Tensors:
+        rows = self._codec.from_ids(ids, self._options.max_source_length)
+        width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + self._options.extra_length
+        width = tf.maximum(width, 1)
+
+        def results(found: beam_search.Hypotheses, truncated: tf.Tensor) -> Tensors:
+            best = found.ids[:, 0]
+            return {
+                "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
+                "scores": found.scores[:, 0],
+                "truncated": truncated | ~found.finished[:, 0],
+            }
+
+        empty = {
+            "ids": tf.zeros([0, width], tf.int32),
+            "scores": tf.zeros([0]),
+            "truncated": tf.zeros([0], tf.bool),
+        }
+        found = self._in_parts(self._best, rows, results, empty)
+        used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
+        return {**found, "ids": tf.boolean_mask(found["ids"], used, axis=1)}
+
+    def _encode(self, texts: tf.Tensor) -> codec.Rows:
+        return self._codec.encode(texts, self._options.max_source_length)
+
+    def _in_parts(
+        self,
+        search: Callable[[tf.Tensor], beam_search.Hypotheses],
+        rows: codec.Rows,
+        results: Callable[[beam_search.Hypotheses, tf.Tensor], Tensors],
+        empty: Tensors,
+    ) -> Tensors:
+        """Search for rows in parts of like length; give blank ones what is zero."""
+
+        def part(places: tf.Tensor, length: tf.Tensor) -> Tensors:
+            found = search(tf.gather(rows.ids, places)[:, :length])
+            return results(found, tf.gather(rows.truncated, places))
+
+        return batches.run(
+            part,
+            tf.where(rows.is_blank, 0, rows.lengths),
+            empty=empty,
+            batch_size=self._options.batch_size,
+            batch_tokens=self._options.batch_tokens,
+        )
+
+    def _search(self, model: translator.Translator, *, num_kept: int):
+        """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
+        kept = dataclasses.replace(model.options, return_beams=num_kept)
+        model = translator.Translator(model.models, model.vocabulary, kept)
+
+        def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
+            with self._weights.used():
+                if not self._prefix:
+                    return model.translate_ids(inputs)
+                prefix = tf.constant([self._prefix], tf.int32)
+                return model.continue_ids(inputs, tf.tile(prefix, [tf.shape(inputs)[0], 1]))
+
+        return _function(search, _IDS)
+
+    def _scorer(self, model: translator.Translator):
+        scorer = scoring.Scorer(model)
+
+        def log_probabilities(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+            with self._weights.used():
+                return scorer._log_probabilities(inputs, targets)
+
+        return _function(log_probabilities, _IDS, _IDS)
+
+
+def _function(function: Callable, *specs: tf.TensorSpec):
+    return tf.function(function, input_signature=specs, autograph=False)

@@ -1,0 +1,81 @@
+"""Figures of the dev split while a model trains: likelihood and real decoding (floor 4)."""
+
+import pathlib
+from typing import NamedTuple
+
+from t2t_lite import config
+from t2t_lite.data import manifest, pipeline, vocabulary
+from t2t_lite.data import problem as problems
+from t2t_lite.evaluate import bleu
+from t2t_lite.infer import translator
+from t2t_lite.model import transformer
+from t2t_lite.train import metrics, step
+
+
+class Figures(NamedTuple):
+    """`score` is sacreBLEU (13a) of decoded sentences, or None where none were decoded."""
+
+    tokens: metrics.Evaluation
+    score: float | None
+
+    def scalars(self) -> dict[str, float]:
+        """Return the figures under TensorBoard's names."""
+        values = {
+            "loss": self.tokens.loss,
+            "neg_log_perplexity": -self.tokens.loss,
+            "perplexity": self.tokens.perplexity,
+            "accuracy": self.tokens.accuracy,
+        }
+        return values if self.score is None else values | {"bleu": self.score}
+
+    def __str__(self) -> str:
+        text = f"loss {self.tokens.loss:.4f}  perplexity {self.tokens.perplexity:.3f}"
+        text += f"  accuracy {self.tokens.accuracy:.4f}"
+        return text if self.score is None else f"{text}  BLEU {self.score:.2f}"
+
+
+class Evaluator:
+    """Evaluates a model that lives and changes.
+
+    Args:
+      sentences: how many of the dev split are decoded, from its start; 0: none.
+    """
+
+    def __init__(
+        self,
+        problem: problems.Problem,
+        data_dir: str | pathlib.Path,
+        model: transformer.Transformer,
+        *,
+        hparams: config.HParams,
+        vocab: vocabulary.Vocabulary,
+        sentences: int,
+    ):
+        self._problem = problem
+        self._data_dir = data_dir
+        self._hparams = hparams
+        self._eval_step = step.EvalStep(model)
+        self._translator = translator.Translator(model, vocab)
+        text = manifest.problem_text(data_dir, problem, "dev")
+        self._sources, self._references = text.sources[:sentences], text.references[:sentences]
+
+    def evaluate(self) -> Figures:
+        """Return the figures of the model as it is now."""
+        counts = [0.0, 0.0, 0.0]
+        batches = pipeline.eval_batches(
+            self._problem,
+            self._data_dir,
+            "dev",
+            batch_tokens=min(self._hparams.batch_tokens, 4096),  # bounds the logits' memory
+            max_length=self._hparams.max_length,
+            max_buckets=self._hparams.max_buckets,
+        )
+        for batch in batches:
+            counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
+        return Figures(metrics.evaluation(*counts), self._decode())
+
+    def _decode(self) -> float | None:
+        if not self._sources:
+            return None
+        outputs = [item.text for item in self._translator.translate(self._sources)]
+        return bleu.corpus_score(outputs, self._references)

@@ -1,0 +1,80 @@
+"""t2t-lite-datagen: what it prints, and how it answers mistakes."""
+
+import gzip
+
+import pytest
+
+from t2t_lite.bin import datagen
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    for side in ("source", "target"):
+        lines = [f"{side} sentence number {i}" for i in range(200)]
+        (folder / f"train.{side}").write_text("\n".join([*lines, ""]) + "\n")
+        (folder / f"dev.{side}.gz").write_bytes(gzip.compress("\n".join(lines[:9]).encode()))
+    return folder
+
+
+def _run(*flags):
+    return datagen.main(["t2t-lite-datagen", *(f"--{flag}" for flag in flags)])
+
+
+def test_a_corpus_becomes_data(corpus, tmp_path, capsys):
+    flags = ["problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}"]
+    assert _run(*flags, "num_workers=1") == 0
+    out, err = capsys.readouterr()
+    assert "train: 200 pairs" in out
+    assert "dropped 1 empty" in out
+    assert "dev: 9 pairs" in out
+    assert "the text supports no more; 32,000 were asked for" in out
+    assert err.splitlines() == ["read text", "learn vocabulary", "encode", "write shards"]
+    assert _run(*flags) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "status", "message"),
+    [
+        (["data_dir=x"], 2, "--problem must be given"),
+        (["problem=parallel_txt", "data_dir=x"], 1, "did you mean parallel_text"),
+        (["problem=parallel_text", "data_dir=x"], 1, "reads its text from --raw_dir"),
+        (["problem=parallel_text", "data_dir=x", "raw_dir={tmp}"], 1, "lacks train.source"),
+        (["problem=parallel_text", "data_dir=x", "raw_dir=/none"], 1, "is not a folder"),
+        (["problem=toy_ende", "data_dir=x", "vocab_size=many"], 2, "vocab_size"),
+        (["problem=toy_ende", "data_dir=x", "num_workers=0"], 2, "num_workers"),
+        (["problem=translate_ende_wmt32k", "data_dir=x"], 1, "tensor2tensor wrote"),
+    ],
+)
+def test_mistakes_get_one_line(flags, status, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert _run(*(flag.format(tmp=tmp_path) for flag in flags)) == status
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_unequal_sides_name_files_and_counts(corpus, tmp_path, capsys):
+    (corpus / "dev.source").write_text("one\ntwo\n")
+    (corpus / "train.target").write_text("only one\n")
+    data_dir = tmp_path / "data"
+    status = _run("problem=parallel_text", f"raw_dir={corpus}", f"data_dir={data_dir}")
+    assert status == 1
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert f"{corpus}/train.source has 201 lines, {corpus}/train.target has 1" in err
+    assert not data_dir.exists()
+
+
+def test_a_data_dir_made_otherwise_is_refused(corpus, tmp_path, capsys):
+    flags = ["problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}"]
+    assert _run(*flags, "vocab_size=300") == 0
+    assert _run(*flags, "vocab_size=310", "drop_duplicates") == 1
+    err = capsys.readouterr().err.splitlines()[-1]
+    assert "vocab_size 300 -> 310, drop_duplicates False -> True" in err
+    assert _run(*flags, "vocab_size=310", "overwrite") == 0

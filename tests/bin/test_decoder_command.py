@@ -1,0 +1,134 @@
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+import tiny_run
+
+from t2t_lite.bin import decoder as decoder_command
+from t2t_lite.infer import decoder, options, translator
+
+NAME = "t2t-lite-decoder"
+FAST = "--decode_hparams=beam_size=2"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny_run.write(tmp_path_factory.mktemp("decoder"))
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Return a function that gives the output lines for some texts."""
+    decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2)
+    model = translator.Translator(tiny_run.model(), tiny_run.subwords(), decode_options)
+    return lambda texts: [decoder.line(translation) for translation in model.translate(texts)]
+
+
+def _pipe(*args, text):
+    command = [sys.executable, "-m", "t2t_lite.bin.decoder", *args]
+    result = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120)
+    return result.returncode, result.stdout.decode(), result.stderr.decode()
+
+
+@pytest.mark.integration
+def test_file_to_file(run, tmp_path, expected, capsys):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("".join(text + "\n" for text in [*tiny_run.SENTENCES, "", "x"]))
+    status = decoder_command.main(
+        [
+            NAME,
+            f"--output_dir={run}",
+            f"--decode_from_file={source}",
+            f"--decode_to_file={target}",
+            FAST,
+        ]
+    )
+    err = capsys.readouterr().err
+    assert status == 0, err
+    assert target.read_text().split("\n")[:-1] == expected([*tiny_run.SENTENCES, "", "x"])
+    assert "7 lines, " in err
+    assert "cut off at the length limit" in err
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("extra", [[], ["--stream"]], ids=["batches", "stream"])
+def test_pipe(run, expected, extra):
+    status, out, err = _pipe(
+        f"--output_dir={run}",
+        "--decode_from_file=-",
+        "--decode_to_file=-",
+        FAST,
+        *extra,
+        text="a dog runs\n\nhe sleeps",
+    )
+    assert status == 0, err
+    assert out.split("\n")[:-1] == expected(["a dog runs", "", "he sleeps"])
+
+
+@pytest.mark.integration
+def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
+    pairs = tmp_path / "pairs"
+    pairs.write_text("a dog\tzwei\nhe sleeps\tso\n")
+    args = [NAME, f"--output_dir={run}", f"--score_file={pairs}", "--decode_to_file=-"]
+    assert decoder_command.main(args) == 0
+    rows = [row.split(b"\t") for row in capsysbinary.readouterr().out.splitlines()]
+    assert [len(row) for row in rows] == [3, 3]
+    assert all(float(row[0]) < 0 < float(row[1]) for row in rows)
+
+
+@pytest.mark.integration
+def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
+    # A terminal of its own: Ctrl-C (\x03) drops a line, Ctrl-D (\x04) ends.
+    main_end, child_end = pty.openpty()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "t2t_lite.bin.decoder", FAST),
+            *(f"--output_dir={run}", "--decode_interactive"),
+        ],
+        stdin=child_end,
+        stdout=child_end,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "TERM": "dumb"},
+        start_new_session=True,
+        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+    )
+    os.close(child_end)
+    seen = _read_until(main_end, b"> ")
+    for typed in (b"he sl\x03", b"caf\xe9 \x07\n", b"\n", b":n\n", b"a dog runs\n"):
+        os.write(main_end, typed)
+        seen = _read_until(main_end, b"> ")
+    assert expected(["a dog runs"])[0].encode().split()[0] in seen
+    os.write(main_end, b"\x04")
+    assert process.wait(timeout=20) == 0
+    assert "a dog runs" in (tmp_path / "t2t-lite" / "history").read_text()
+
+
+def _read_until(descriptor, end):
+    seen = b""
+    while not seen.endswith(end):
+        seen += os.read(descriptor, 1024)
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        (["--output_dir=/none/such", "--split=test"], 1, "is no output_dir"),
+        (["--output_dir={run}"], 1, "expected one of --decode_from_file"),
+        (["--output_dir={run}", "--split=test", "--decode_interactive"], 1, "expected one of"),
+        (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),
+        (["--output_dir={run}", "--split=test", "--decode_hparams=alfa=1"], 1, "mean alpha"),
+        (["--output_dir={run}", "--split=test"], 1, "manifest"),
+        (["--output_dir={run}", "--split=test", "--checkpoint_path=/no"], 1, "no checkpoint"),
+        (["--split=test"], 2, "--output_dir must be given"),
+    ],
+)
+def test_a_users_mistake_is_one_line(run, capsys, args, status, message):
+    assert decoder_command.main([NAME, *(arg.format(run=run) for arg in args)]) == status
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(f"{NAME}: ")
+    assert len(captured.err.splitlines()) == 1
+    assert message in captured.err

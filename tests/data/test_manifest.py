@@ -1,0 +1,112 @@
+"""A data_dir says what it holds, and is checked against what it says."""
+
+import numpy as np
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import generate, manifest, problem
+
+
+class Numbers(problem.TranslationProblem):
+    """A few lines, for these tests."""
+
+    vocabulary_size = 280
+    split_names = {"exam": "test"}  # noqa: RUF012
+
+    def samples(self, split, *, raw_dir=None, tmp_dir=None):
+        """Yield as many pairs as the split's name has letters, twice."""
+        for i in range(2 * len(split)):
+            yield {"inputs": f"number {i}", "targets": f"{split} {i * i}"}
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data")
+    generate.generate(Numbers(), data_dir=path, num_workers=1)
+    return path
+
+
+def test_what_was_written_is_loaded(data_dir):
+    loaded = manifest.load(data_dir, Numbers())
+    assert loaded.vocabulary_path.name == "vocab.numbers.280.model"
+    assert {split: loaded.pairs(split) for split in loaded.splits} == {
+        "train": 10,
+        "dev": 6,
+        "test": 8,
+    }
+    assert loaded == manifest.load(data_dir, Numbers().reversed_problem())
+    loaded.check_files()
+
+
+def test_text_is_kept_and_reversed(data_dir):
+    text = manifest.problem_text(data_dir, Numbers(), "exam")
+    assert text.sources[3] == "number 3"
+    assert text.references[3] == "test 9"
+    reverse = manifest.problem_text(data_dir, Numbers().reversed_problem(), "test")
+    assert reverse == manifest.Text(text.references, text.sources)
+
+
+def test_lengths_are_reversed_too(data_dir):
+    loaded = manifest.load(data_dir, Numbers())
+    forward, reverse = loaded.lengths("dev"), loaded.lengths("dev", is_reversed=True)
+    assert (forward[:, [1, 0, 2]] == reverse).all()
+    assert forward[:, 2].sum() == 6
+
+
+def test_an_unknown_split_names_those_there_are(data_dir):
+    with pytest.raises(errors.UserError, match=r"no text of split 'train'.* dev, test"):
+        manifest.problem_text(data_dir, Numbers(), "train")
+    with pytest.raises(errors.UserError, match=r"no split 'val'.* train, dev, test"):
+        manifest.load(data_dir, Numbers()).shards("val")
+
+
+def test_another_problems_data_are_named(data_dir):
+    with pytest.raises(errors.UserError, match=r"was made for numbers, not for toy_ende"):
+        manifest.load(data_dir, registry.problem("toy_ende"))
+
+
+def test_an_empty_folder_says_how_to_fill_it(tmp_path):
+    with pytest.raises(errors.UserError, match=r"run t2t-lite-datagen --problem=toy_ende"):
+        manifest.load(tmp_path, registry.problem("toy_ende"))
+
+
+@pytest.mark.parametrize("change", ["cut", "missing"])
+def test_files_that_do_not_match_are_named(tmp_path, change):
+    generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)
+    path = tmp_path / "numbers-dev-00000-of-00001"
+    if change == "cut":
+        path.write_bytes(path.read_bytes()[:-1])
+    else:
+        path.unlink()
+    with pytest.raises(errors.UserError, match=r"numbers-dev-00000-of-00001.*numbers.manifest"):
+        manifest.load(tmp_path, Numbers()).check_files()
+
+
+def test_a_broken_manifest_is_named(tmp_path):
+    (tmp_path / "numbers.manifest.json").write_text("{")
+    with pytest.raises(errors.UserError, match="is not a manifest"):
+        manifest.load(tmp_path, Numbers())
+    (tmp_path / "numbers.manifest.json").write_text('{"format": 99}')
+    with pytest.raises(errors.UserError, match="another version"):
+        manifest.load(tmp_path, Numbers())
+
+
+def test_rounded_lengths_cover_and_are_few():
+    lengths = np.arange(1, 2000)
+    rounded = manifest.round_length(lengths)
+    assert (rounded >= lengths).all()
+    assert (rounded[:128] == lengths[:128]).all()
+    assert (rounded / lengths).max() < 1.02
+    assert (manifest.round_length(rounded) == rounded).all()
+
+
+def test_t2t_data_need_no_manifest(shared_data):
+    folder, name = shared_data / "t2t" / "data", "translate_ende_wmt32k"
+    loaded = manifest.load(folder, registry.problem(name))
+    assert (loaded.pairs("train"), loaded.pairs("dev")) == (10, 10)
+    assert loaded.vocabulary["size"] == 33288
+    text = manifest.problem_text(folder, registry.problem(name), "dev")
+    assert text.sources[0] == "Blanc had achieved his goal when we qualified for the Euro."
+    assert len(text.sources) == len(text.references) == 10
+    with pytest.raises(errors.UserError, match="no .finished. data of toy_ende"):
+        manifest.load(folder, registry.problem("toy_ende"))

@@ -1,0 +1,254 @@
+"""Batches of few static shapes, little padding, every pair once an epoch, and an exact resume."""
+
+import collections
+import itertools
+
+import numpy as np
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import generate, manifest, pipeline, shards
+
+pytestmark = pytest.mark.integration
+tf = pytest.importorskip("tensorflow")
+
+OPTIONS = {"batch_tokens": 512, "max_length": 60}
+
+
+class Small:
+    """A small toy corpus: its problem and data_dir."""
+
+    def __init__(self, folder):
+        self.problem = registry.problem("toy_ende")
+        self.problem.sizes = {"dev": 45, "test": 10, "train": 700}
+        self.args = self.problem, folder
+        self.made = generate.generate(self.problem, data_dir=folder, vocab_size=600, num_workers=1)
+
+    def pairs(self, split):
+        """Return the split's pairs of ids, read without the pipeline."""
+        records = itertools.chain.from_iterable(map(shards.read, self.made.shards(split)))
+        return [(tuple(ids["inputs"]), tuple(ids["targets"])) for ids in map(shards.ids, records)]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    return Small(tmp_path_factory.mktemp("toy"))
+
+
+def _rows(batch):
+    """Return a batch's pairs without padding; rows that are all padding are left out."""
+    for inputs, targets in zip(batch["inputs"].numpy(), batch["targets"].numpy()):
+        if inputs.any():
+            pair = tuple(tuple(np.trim_zeros(side, "b").tolist()) for side in (inputs, targets))
+            yield pair
+
+
+def _epoch(batches, count):
+    """Return the first `count` pairs of endless batches."""
+    return list(itertools.islice((pair for batch in batches for pair in _rows(batch)), count))
+
+
+def test_batches_have_the_announced_shapes(small):
+    shapes = set(pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=5))
+    assert len(shapes) == 5
+    seen = set()
+    for batch in pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=5).take(60):
+        assert batch["inputs"].dtype == batch["targets"].dtype == tf.int32
+        rows, source = batch["inputs"].shape
+        assert batch["targets"].shape[0] == rows
+        seen.add((rows, source, batch["targets"].shape[1]))
+    assert seen == {tuple(shape) for shape in shapes}
+    for shape in shapes:
+        assert shape.batch % 8 == 0
+        assert max(shape.batch * shape.source, shape.batch * shape.target) <= 512
+
+
+def test_every_pair_comes_once_an_epoch(small):
+    # A pair waits in its bucket until the batch is full: after n epochs each has come n times but
+    # for what waits, fewer than a batch of each shape.
+    batches = pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=4)
+    shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=4)
+    waiting = sum(shape.batch for shape in shapes)
+    epochs = 5
+    counts = collections.Counter(_epoch(batches, 700 * epochs))
+    assert set(counts) <= set(small.pairs("train"))
+    differences = [abs(counts[pair] - epochs) for pair in small.pairs("train")]
+    assert sum(differences) <= 2 * waiting
+
+
+def test_epochs_differ_and_the_seed_decides(small):
+    def first(seed):
+        return _epoch(pipeline.train_batches(*small.args, **OPTIONS, seed=seed), 300)
+
+    assert first(1) == first(1)
+    assert first(1) != first(2)
+    two_epochs = _epoch(pipeline.train_batches(*small.args, **OPTIONS, seed=1), 1400)
+    assert two_epochs[:300] != two_epochs[700:1000]
+
+
+@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
+def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path, batches):
+    def new():
+        return iter(batches(*small.args, **OPTIONS, seed=3))
+
+    iterator = new()
+    for _ in range(45):  # into the second epoch
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "checkpoint"))
+    expected = [next(iterator) for _ in range(45)]
+    resumed = new()
+    next(resumed)
+    tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
+    for one, other in zip(expected, (next(resumed) for _ in range(45))):
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
+
+
+def test_reversed_problem_swaps_the_sides(small):
+    backward = small.problem.reversed_problem(), small.args[1]
+    found = set(_epoch(pipeline.eval_batches(*backward, "dev", **OPTIONS), 45))
+    assert found == {(targets, inputs) for inputs, targets in small.pairs("dev")}
+    shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=1)
+    swapped = pipeline.bucket_shapes(*backward, **OPTIONS, max_buckets=1)
+    assert [(b, t, s) for b, s, t in swapped] == [tuple(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("max_length", [60, 20])
+def test_evaluation_loses_nothing(small, max_length):
+    options = {"batch_tokens": 512, "max_length": max_length, "max_buckets": 3}
+    batches = list(pipeline.eval_batches(*small.args, "dev", **options))
+    shapes = {tuple(shape) for shape in pipeline.eval_shapes(*small.args, "dev", **options)}
+    assert {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches} <= shapes
+    found = [pair for batch in batches for pair in _rows(batch)]
+    assert sorted(found) == sorted(small.pairs("dev"))
+
+
+def test_longer_pairs_do_not_train(small):
+    batches = pipeline.train_batches(*small.args, batch_tokens=512, max_length=15, seed=0)
+    fitting = {pair for pair in small.pairs("train") if max(map(len, pair)) <= 15}
+    assert 0 < len(fitting) < 700
+    found = set(_epoch(batches, 8 * len(fitting)))
+    assert found <= fitting
+    assert len(found) > 0.9 * len(fitting)
+    with pytest.raises(errors.UserError, match="max_length=2"):
+        pipeline.train_batches(*small.args, batch_tokens=512, max_length=2, seed=0)
+
+
+@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
+def test_workers_share_an_epoch(small, batches):
+    seen = collections.Counter()
+    for index in range(2):
+        context = tf.distribute.InputContext(num_input_pipelines=2, input_pipeline_id=index)
+        part = batches(*small.args, **OPTIONS, seed=0, input_context=context)
+        own = set()
+        for batch in part.take(300):
+            assert tf.size(batch["targets"]) <= 512 // 2
+            own.update(_packed_rows(batch) if "inputs_segments" in batch else _rows(batch))
+        seen.update(own)
+    assert set(seen) <= set(small.pairs("train"))
+    assert set(seen.values()) == {1}
+    # the rest are of lengths that a small corpus has too few of to fill a batch
+    assert len(seen) > 0.98 * 700
+
+
+def _packed_rows(batch):
+    batch = {key: value.numpy() for key, value in batch.items()}
+    for row in range(len(batch["inputs"])):
+        for segment in range(1, batch["inputs_segments"][row].max() + 1):
+            yield tuple(
+                tuple(batch[key][row][batch[f"{key}_segments"][row] == segment].tolist())
+                for key in ("inputs", "targets")
+            )
+
+
+def test_packed_batches_hold_the_same_pairs(small):
+    shape = pipeline.packed_shape(*small.args, **OPTIONS)
+    assert min(shape.source, shape.target) == 60
+    counts: collections.Counter = collections.Counter()
+    fitting = {pair for pair in small.pairs("train") if max(map(len, pair)) <= 60}
+    for batch in pipeline.packed_batches(*small.args, **OPTIONS, seed=0).take(120):
+        assert batch["inputs"].shape == batch["inputs_positions"].shape
+        assert batch["inputs"].shape == (shape.batch, shape.source)
+        assert batch["targets_segments"].shape == (shape.batch, shape.target)
+        counts.update(_packed_rows(batch))
+    assert set(counts) == fitting
+    assert max(counts.values()) - min(counts.values()) <= 2  # the last window is not whole
+
+
+# Fill: what a user's device is kept busy with
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory, shared_data):
+    problem = registry.problem("multi30k_ende")
+    data_dir = tmp_path_factory.mktemp("captions")
+    generate.generate(problem, data_dir=data_dir, raw_dir=shared_data / "multi30k")
+    return problem, data_dir
+
+
+@pytest.fixture(scope="module")
+def news(tmp_path_factory, shared_data):
+    """Return newstest2012 to 2014 as a training corpus."""
+    raw_dir = tmp_path_factory.mktemp("raw")
+    for side, language in (("source", "en"), ("target", "de")):
+        parts = [
+            (shared_data / "newstest" / f"newstest20{year}.en-de.{language}.gz").read_bytes()
+            for year in (12, 13, 14)
+        ]
+        (raw_dir / f"train.{side}.gz").write_bytes(b"".join(parts))
+        (raw_dir / f"dev.{side}.gz").write_bytes(parts[1])
+    problem = registry.problem("parallel_text")
+    data_dir = tmp_path_factory.mktemp("news")
+    generate.generate(problem, data_dir=data_dir, raw_dir=raw_dir, vocab_size=16_000)
+    return problem, data_dir
+
+
+@pytest.mark.parametrize(("corpus", "most"), [("captions", 13), ("news", 24)])
+def test_at_least_nine_tenths_are_tokens(corpus, most, request):
+    args = request.getfixturevalue(corpus)
+    shapes = pipeline.bucket_shapes(*args, batch_tokens=4096, max_length=256)
+    assert len(shapes) <= most
+    batches = pipeline.train_batches(*args, batch_tokens=4096, max_length=256, seed=0)
+    assert pipeline.fill(list(batches.take(200))) >= 0.9
+
+
+@pytest.mark.parametrize("corpus", ["captions", "news"])
+def test_packed_rows_are_nearly_full(corpus, request):
+    args = request.getfixturevalue(corpus)
+    batches = pipeline.packed_batches(*args, batch_tokens=4096, max_length=256, seed=0)
+    assert pipeline.fill(list(batches.take(200))) >= 0.97
+
+
+# Damage
+
+
+def test_a_corrupt_record_is_named(small, tmp_path):
+    made = generate.generate(small.problem, data_dir=tmp_path, vocab_size=600, num_workers=1)
+    path = made.shards("train")[0]
+    content = bytearray(path.read_bytes())
+    sizes = [len(record) + 16 for record in shards.read(path)]
+    content[sum(sizes[:123]) + 30] ^= 1
+    path.write_bytes(content)
+    iterator = iter(pipeline.train_batches(small.problem, tmp_path, **OPTIONS, seed=0))
+    with (
+        pytest.raises(errors.UserError, match=rf"{path.name} is corrupt .* record 123 "),
+        pipeline.naming_damage(small.problem, tmp_path),
+    ):
+        for _ in range(100):
+            next(iterator)
+
+
+def test_a_cut_shard_is_named_before_training(small, tmp_path):
+    made = generate.generate(small.problem, data_dir=tmp_path, vocab_size=600, num_workers=1)
+    path = made.shards("train")[0]
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(errors.UserError, match=rf"{path.name}.*{manifest.file_name('toy_ende')}"):
+        pipeline.train_batches(small.problem, tmp_path, **OPTIONS, seed=0)
+
+
+def test_t2t_data_train_unchanged(shared_data):
+    args = registry.problem("translate_ende_wmt32k"), shared_data / "t2t" / "data"
+    options = {"batch_tokens": 256, "max_length": 100}
+    found = _epoch(pipeline.train_batches(*args, **options, seed=0), 40)
+    assert len(set(found)) == 10
+    assert len(_epoch(pipeline.eval_batches(*args, "dev", **options), 99)) == 10

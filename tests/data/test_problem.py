@@ -1,0 +1,76 @@
+"""What a problem says of itself, and what it says of missing files."""
+
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import problem
+
+
+class Wmt99Ende(problem.ParallelTextProblem):
+    """A problem for these tests."""
+
+    stems = {"train": ("train",), "dev": ("val", "dev"), "test": ("news99",)}  # noqa: RUF012
+    optional_splits = ("test",)
+    split_names = {"news99": "test"}  # noqa: RUF012
+
+
+@pytest.fixture
+def raw_dir(tmp_path):
+    for stem in ("train", "dev"):
+        (tmp_path / f"{stem}.en").write_text("one\ntwo\n")
+        (tmp_path / f"{stem}.de").write_text("eins\nzwei\n")
+    return tmp_path
+
+
+def test_names():
+    forward, backward = Wmt99Ende(), Wmt99Ende().reversed_problem()
+    assert (forward.name, backward.name) == ("wmt99_ende", "wmt99_ende_rev")
+    assert (forward.base_name, backward.base_name) == ("wmt99_ende", "wmt99_ende")
+    assert (forward.source_language, forward.target_language) == ("en", "de")
+    assert (backward.source_language, backward.target_language) == ("de", "en")
+    assert backward.reversed_problem().name == "wmt99_ende"
+    assert (
+        forward.vocabulary_file(800)
+        == backward.vocabulary_file(800)
+        == "vocab.wmt99_ende.800.model"
+    )
+    assert forward.split("news99") == "test"
+    assert forward.split("dev") == "dev"
+
+
+def test_samples_are_read_forward_by_both(raw_dir):
+    expected = [{"inputs": "one", "targets": "eins"}, {"inputs": "two", "targets": "zwei"}]
+    assert list(Wmt99Ende().samples("dev", raw_dir=raw_dir)) == expected
+    assert list(Wmt99Ende().reversed_problem().samples("dev", raw_dir=raw_dir)) == expected
+
+
+def test_optional_splits_are_there_or_not(raw_dir):
+    assert Wmt99Ende().splits(raw_dir) == ("train", "dev")
+    for side in ("en", "de"):
+        (raw_dir / f"news99.{side}").write_text("x\n")
+    assert Wmt99Ende().splits(raw_dir) == ("train", "dev", "test")
+    assert len(Wmt99Ende().raw_files(raw_dir)) == 6
+
+
+def test_missing_files_are_named(raw_dir):
+    (raw_dir / "dev.de").unlink()
+    with pytest.raises(errors.UserError, match=rf"{raw_dir} lacks val.en and val.de"):
+        Wmt99Ende().raw_files(raw_dir)
+
+
+def test_a_missing_raw_dir_says_what_it_should_hold(tmp_path):
+    with pytest.raises(errors.UserError, match=r"--raw_dir: give a folder with train.en and train"):
+        Wmt99Ende().raw_files()
+    with pytest.raises(errors.UserError, match="is not a folder"):
+        Wmt99Ende().raw_files(tmp_path / "none")
+
+
+def test_every_translation_problem_has_its_reverse():
+    names = registry.problems()
+    for name in (
+        *("wmt14_ende", "wmt14_enfr", "multi30k_ende", "multi30k_enfr", "tatoeba_ende"),
+        *("tatoeba_enfr", "parallel_text", "toy_ende", "toy_enfr", "translate_ende_wmt32k"),
+    ):
+        assert registry.problem(name).name == name
+        assert registry.problem(f"{name}_rev").name == f"{name}_rev"
+        assert f"{name}_rev" in names

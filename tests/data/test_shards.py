@@ -1,0 +1,73 @@
+"""Shards are TFRecord files of tf.train.Example, and damage is found and placed."""
+
+import pytest
+
+from t2t_lite import errors
+from t2t_lite.data import shards
+
+EXAMPLES = [([5, 1], [7, 300, 1]), ([40_000, 0, 127, 128, 1], [1]), (list(range(1, 2000)), [2, 1])]
+
+
+@pytest.fixture
+def shard(tmp_path):
+    path = tmp_path / shards.name("toy", "train", 3, 100)
+    shards.write(path, [shards.example(*one) for one in EXAMPLES])
+    return path
+
+
+def test_names():
+    assert shards.name("toy_ende", "train", 7, 100) == "toy_ende-train-00007-of-00100"
+
+
+def test_find_takes_one_problem_and_split(tmp_path):
+    for name in ("toy-train-00000-of-00002", "toy-train-00001-of-00002", "toy-dev-00000-of-00001"):
+        (tmp_path / name).touch()
+    (tmp_path / "toy2-train-00000-of-00001").touch()
+    (tmp_path / "toy-train-00000-of-00002.incomplete").touch()
+    found = [path.name for path in shards.find(tmp_path, "toy", "train")]
+    assert found == ["toy-train-00000-of-00002", "toy-train-00001-of-00002"]
+
+
+def test_read_returns_what_was_written(shard):
+    found = [shards.ids(record) for record in shards.read(shard)]
+    assert found == [{"inputs": inputs, "targets": targets} for inputs, targets in EXAMPLES]
+
+
+@pytest.mark.integration
+def test_tensorflow_reads_them(shard):
+    import tensorflow as tf
+
+    records = [record.numpy() for record in tf.data.TFRecordDataset(str(shard))]
+    parsed = [tf.train.Example.FromString(record).features.feature for record in records]
+    assert [
+        tuple(list(one[key].int64_list.value) for key in ("inputs", "targets")) for one in parsed
+    ] == EXAMPLES
+    canonical = [
+        tf.train.Example.FromString(record).SerializeToString(deterministic=True)
+        for record in records
+    ]
+    assert canonical == records
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_flipped_bit_names_file_and_record(shard, number):
+    content = bytearray(shard.read_bytes())
+    sizes = [len(shards.example(*one)) + 16 for one in EXAMPLES]
+    content[sum(sizes[:number]) + 20] ^= 4
+    shard.write_bytes(content)
+    read = []
+    with pytest.raises(errors.UserError, match=rf"{shard.name} .* record {number} "):
+        read.extend(shards.read(shard))
+    assert len(read) == number
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20])
+def test_a_cut_file_names_file_and_record(shard, cut):
+    shard.write_bytes(shard.read_bytes()[:-cut])
+    with pytest.raises(errors.UserError, match=rf"{shard.name} .* record 2 .*ends inside"):
+        list(shards.read(shard))
+
+
+def test_an_empty_shard_has_no_records(tmp_path):
+    shards.write(tmp_path / "x", [])
+    assert list(shards.read(tmp_path / "x")) == []

@@ -1,0 +1,156 @@
+"""WMT's archives, placed by hand, are read as TensorFlow Datasets' own builder reads them."""
+
+import gzip
+import io
+import tarfile
+import time
+
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import generate, manifest, text_files, wmt_archives
+
+pytestmark = pytest.mark.integration
+pytest.importorskip("tensorflow_datasets")
+
+
+def _lines(name, side, count):
+    return "".join(f"{name} {side} line {i}: Äpfel\n" for i in range(count)).encode()
+
+
+def _sgm(name, side, count):
+    segments = "".join(
+        f'<seg id="{i}">{name} {side} line {i}: Äpfel</seg>\n' for i in range(1, count + 1)
+    )
+    return f'<refset setid="x">\n<doc docid="1">\n<p>\n{segments}</p>\n</doc>\n</refset>\n'.encode()
+
+
+def _archives(source):
+    """Return the files of every archive of a language pair, in WMT's own format."""
+    pair, test = f"{source}-en", f"dev/newstest2014-{source}en"
+    sides = (source, "en")
+
+    def parallel(stem, count):
+        return {f"{stem}.{side}": _lines(stem, side, count) for side in sides}
+
+    files = {
+        "training-parallel-europarl-v7.tgz": parallel(f"training/europarl-v7.{pair}", 300),
+        "training-parallel-commoncrawl.tgz": parallel(f"commoncrawl.{pair}", 200),
+        "training-parallel-nc-v9.tgz": parallel(f"training/news-commentary-v9.{pair}", 100),
+        "dev.tgz": {
+            **parallel("dev/newstest2013", 7),
+            f"{test}-src.{source}.sgm": _sgm("2014", source, 5),
+            f"{test}-ref.en.sgm": _sgm("2014", "en", 5),
+        },
+    }
+    if source == "fr":
+        stem = "giga-fren.release2.fixed"
+        files["training-parallel-un.tgz"] = parallel(f"un/undoc.2000.{pair}", 50)
+        files["training-giga-fren.tar"] = {
+            f"{stem}.{side}.gz": gzip.compress(_lines(stem, side, 60)) for side in sides
+        }
+    return files
+
+
+@pytest.fixture(params=["de", "fr"])
+def source(request):
+    return request.param
+
+
+@pytest.fixture
+def raw_dir(tmp_path, source):
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    for name, files in _archives(source).items():
+        mode = "w:gz" if name.endswith("tgz") else "w"
+        with tarfile.open(folder / name, mode) as archive:
+            for path, content in files.items():
+                entry = tarfile.TarInfo(path)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+    return folder
+
+
+@pytest.fixture
+def problem(source, monkeypatch):
+    """Return the problem with TFDS' checksums of the real archives forgotten."""
+    found = registry.problem(f"wmt14_en{source}")
+    monkeypatch.setattr(type(found._archives._builder), "url_infos", {})
+    return found
+
+
+def test_archives_are_used_without_a_network(problem, source, raw_dir, tmp_path):
+    made = generate.generate(
+        problem, raw_dir=raw_dir, data_dir=tmp_path / "data", vocab_size=340, num_workers=1
+    )
+    assert made.pairs("train") == (600 if source == "de" else 710)
+    assert {entry["name"] for entry in made.raw_files} == set(_archives(source))
+    dev = manifest.problem_text(tmp_path / "data", problem, "newstest2013")
+    assert dev.sources == [f"dev/newstest2013 en line {i}: Äpfel" for i in range(7)]
+    test = manifest.problem_text(tmp_path / "data", problem, "newstest2014")
+    assert test.references == [f"2014 {source} line {i}: Äpfel" for i in range(1, 6)]
+
+
+def test_the_builder_itself_reads_the_same(problem, source, raw_dir, tmp_path, monkeypatch):
+    import tensorflow_datasets as tfds
+    from tensorflow_datasets.core.download import checksums
+
+    archives = problem._archives
+    ours = {
+        split: sorted(
+            archives.read(
+                split, languages=(source, "en"), raw_dir=raw_dir, tmp_dir=tmp_path / "ours"
+            )
+        )
+        for split in ("train", "validation", "test")
+    }
+    believed = {}
+    for url, name in archives._names().items():
+        info = checksums.compute_url_info(raw_dir / name)
+        believed[url] = checksums.UrlInfo(info.size, info.checksum, name)
+    monkeypatch.setattr(type(archives._builder), "url_infos", believed)
+    builder = tfds.builder(problem.tfds_config, data_dir=tmp_path / "tfds", try_gcs=False)
+    config = tfds.download.DownloadConfig(manual_dir=raw_dir, verify_ssl=False)
+    builder.download_and_prepare(download_config=config, download_dir=tmp_path / "theirs")
+    for split, pairs in ours.items():
+        theirs = tfds.as_numpy(builder.as_dataset(split=split))
+        assert sorted((e[source].decode(), e["en"].decode()) for e in theirs) == pairs
+
+
+@pytest.mark.parametrize("source", ["de"], indirect=True)
+def test_another_archive_of_the_same_name_is_refused(raw_dir, tmp_path):
+    problem = registry.problem("wmt14_ende")
+    with pytest.raises(errors.UserError, match="not the one that WMT published"):
+        next(problem.samples("train", raw_dir=raw_dir, tmp_dir=tmp_path / "tmp"))
+
+
+@pytest.mark.parametrize("source", ["fr"], indirect=True)
+def test_missing_archives_are_named_with_their_addresses(raw_dir):
+    (raw_dir / "training-giga-fren.tar").unlink()
+    with pytest.raises(errors.UserError) as caught:
+        registry.problem("wmt14_enfr").raw_files(raw_dir)
+    assert f"{raw_dir} lacks training-giga-fren.tar" in str(caught.value)
+    assert "http://www.statmt.org/wmt10/training-giga-fren.tar" in str(caught.value)
+
+
+def test_a_missing_network_is_told_at_once(tmp_path, monkeypatch):
+    def unreachable(address, timeout):
+        assert timeout <= 5
+        raise OSError("Network is unreachable")
+
+    monkeypatch.setattr(wmt_archives.socket, "create_connection", unreachable)
+    start = time.monotonic()
+    with pytest.raises(errors.UserError) as caught:
+        generate.generate(registry.problem("wmt14_ende"), data_dir=tmp_path / "data")
+    assert time.monotonic() - start < 10
+    for part in ("Network is unreachable", "training-parallel-europarl-v7.tgz", "--raw_dir"):
+        assert part in str(caught.value)
+    assert not (tmp_path / "data").exists()
+
+
+def test_real_newstest_has_its_official_form(shared_data):
+    folder = shared_data / "newstest"
+    for pair, sizes in (("en-de", (3000, 3003)), ("en-fr", (3000, 3003))):
+        for year, size in zip((2013, 2014), sizes):
+            path = folder / f"newstest{year}.{pair}.en.gz"
+            assert sum(1 for _ in text_files.read_lines(path)) == size

@@ -1,0 +1,81 @@
+"""The problems that come with the package."""
+
+import itertools
+import shutil
+
+import pytest
+
+from t2t_lite import errors, registry
+
+
+@pytest.mark.parametrize(("name", "size"), [("wmt14_ende", 37_000), ("wmt14_enfr", 32_000)])
+def test_vocabularies_are_the_papers(name, size):
+    assert registry.problem(name).vocabulary_size == size
+
+
+@pytest.mark.parametrize("name", ["toy_ende", "toy_enfr"])
+def test_toy_splits_are_disjoint_and_repeat(name):
+    problem = registry.problem(name)
+    problem.sizes = {"dev": 50, "test": 40, "train": 300}
+    splits = {split: list(problem.samples(split)) for split in problem.splits()}
+    assert {split: len(found) for split, found in splits.items()} == problem.sizes
+    texts = [one[side] for found in splits.values() for one in found for side in one]
+    assert len(set(texts)) == len(texts)
+    assert list(problem.samples("dev")) == splits["dev"]
+
+
+def test_toy_sizes():
+    assert dict(registry.problem("toy_ende").sizes) == {"dev": 500, "test": 500, "train": 20_000}
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "sizes"),
+    [
+        ("multi30k_ende", "multi30k", {"dev": 1014, "test": 1000, "test_2017_flickr": 1000}),
+        ("multi30k_enfr", "multi30k", {"dev": 1014, "test": 1000, "test_2017_flickr": 1000}),
+        ("tatoeba_ende", "tatoeba", {"dev": 1000, "test": 2000}),
+        ("tatoeba_enfr", "tatoeba", {"dev": 1000, "test": 2000}),
+    ],
+)
+def test_real_corpora_are_read_whole(shared_data, name, folder, sizes):
+    problem = registry.problem(name)
+    raw_dir = shared_data / folder
+    assert set(problem.splits(raw_dir)) == {"train", *sizes}
+    for split, size in sizes.items():
+        assert sum(1 for _ in problem.samples(split, raw_dir=raw_dir)) == size
+    first = next(problem.samples("train", raw_dir=raw_dir))
+    assert first["inputs"] != first["targets"]
+
+
+def test_multi30k_needs_no_second_test_set(shared_data, tmp_path):
+    for path in (shared_data / "multi30k").glob("*.en.gz"):
+        for side in ("en", "de"):
+            if "2017" not in path.name:
+                name = path.name.replace(".en.", f".{side}.")
+                shutil.copy(shared_data / "multi30k" / name, tmp_path)
+    assert registry.problem("multi30k_ende").splits(tmp_path) == ("train", "dev", "test")
+
+
+def test_wmt_reads_plain_text(tmp_path, shared_data):
+    for stem in ("newstest2013", "newstest2014"):
+        for side in ("en", "de"):
+            shutil.copy(shared_data / "newstest" / f"{stem}.en-de.{side}.gz", tmp_path)
+    for side, text in (("en", "one\ntwo\n"), ("de", "eins\nzwei\n")):
+        (tmp_path / f"train.{side}").write_text(text)
+    problem = registry.problem("wmt14_ende")
+    assert len(problem.raw_files(tmp_path)) == 6
+    assert len(list(problem.samples("train", raw_dir=tmp_path))) == 2
+    dev = list(
+        itertools.islice(problem.samples(problem.split("newstest2013"), raw_dir=tmp_path), 2)
+    )
+    assert dev[0] == {
+        "inputs": "A Republican strategy to counter the re-election of Obama",
+        "targets": "Eine republikanische Strategie, um der Wiederwahl von Obama entgegenzutreten",
+    }
+    test = problem.samples("test", raw_dir=tmp_path)
+    assert sum(1 for _ in test) == 3003
+
+
+def test_t2t_data_are_not_generated_anew():
+    with pytest.raises(errors.UserError, match="tensor2tensor wrote"):
+        registry.problem("translate_ende_wmt32k").raw_files()

@@ -1,0 +1,73 @@
+"""A tiny model with random weights, its vocabulary, and the output_dir of a run that made it."""
+
+import functools
+import pathlib
+
+import tensorflow as tf
+
+from t2t_lite import config
+from t2t_lite.data import vocabulary
+from t2t_lite.model import transformer
+from t2t_lite.train import checkpoint, output_dir
+
+HPARAMS = config.HParams(
+    d_model=16,
+    d_ff=24,
+    num_heads=2,
+    d_k=8,
+    d_v=8,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    extra_length=8,
+)
+SENTENCES = [
+    "a dog runs",
+    "two dogs run in the park",
+    "the man sees a small red house",
+    "a woman in a blue dress reads a long book in the park",
+    "he sleeps",
+]
+
+
+@functools.cache
+def subwords() -> vocabulary.Vocabulary:
+    """Return a vocabulary of 300 ids."""
+    return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300))
+
+
+def model(seed: int = 1, *, eos_gain: float = 0.6) -> transformer.Transformer:
+    """Return a model whose outputs differ, end at different lengths or hit their limit."""
+    tf.random.set_seed(seed)
+    result = transformer.Transformer(HPARAMS, subwords().size)
+    variables = result.named_variables()
+    for variable in variables.values():
+        variable.assign_add(tf.random.normal(variable.shape, stddev=0.3))
+    # Random signs: with tied embeddings the model would otherwise repeat its last token.
+    signs = tf.sign(tf.random.normal([HPARAMS.d_model]))
+    variables["decoder_0/feed_forward_norm/scale"].assign(signs * 2)
+    # The logit of EOS is the product of this bias with the embedding of EOS.
+    eos_row = variables["embedding/matrix"][1]
+    bias = eos_gain * eos_row / tf.reduce_sum(eos_row**2) * 10
+    variables["decoder_0/feed_forward_norm/bias"].assign(bias)
+    return result
+
+
+def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> pathlib.Path:
+    """Write an output_dir with one checkpoint for each seed, ckpt-1, ckpt-2, ..."""
+    path = directory / "vocab.model"
+    directory.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(subwords().model_bytes)
+    run = output_dir.Run(
+        problem=problem,
+        data_dir=str(directory / "data"),
+        vocabulary="vocab.tiny.model",
+        vocab_size=subwords().size,
+        hparams_set="tiny",
+        precision="float32",
+        random_seed=1,
+    )
+    target = directory / "run"
+    output_dir.open_or_create(target, hparams=HPARAMS, run=run, vocabulary_path=path)
+    for step, seed in enumerate(seeds, start=1):
+        checkpoint.write_weights(str(target / f"ckpt-{step}"), model(seed).named_variables())
+    return target
