@@ -2,11 +2,11 @@
 
     python benchmarks/datagen.py --pairs=4500000 --num_workers=2
 
-draws the pairs with replacement from the real corpora in --corpora (half of them from news and
-software help, about 25 words a side; half everyday sentences and captions), appends to each side
-its number, so that no two are equal, writes plain text, and generates from it in a process of its
-own. Prints the time of each stage, the peak of memory over all processes, and the floor: the time
-that SentencePiece alone needs to encode the same text on as many cores.
+draws the pairs with replacement from the real corpora in --corpora (half of them longer sentences
+of news and software help, about 28 words a side; half everyday sentences and captions, about 8),
+appends to each side its number, so that no two are equal, writes plain text, and generates from it
+in a process of its own. Prints the time of each stage, the peak of memory over all processes, and
+the floor: the time that SentencePiece alone needs to encode the same text on as many cores.
 """
 
 import argparse
@@ -28,7 +28,7 @@ SHORT = ["tatoeba/train.en-{}", "multi30k/train"]
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     default = os.environ.get("T2T_LITE_DATA", "../shared/data")
     parser.add_argument("--corpora", default=default, type=pathlib.Path)
     parser.add_argument("--pairs", default=500_000, type=int)
@@ -70,14 +70,14 @@ def _measure(options: argparse.Namespace, folder: pathlib.Path) -> None:
     size = sum(path.stat().st_size for path in (folder / "data").iterdir())
     print(
         f"RESULT datagen pairs={options.pairs} workers={options.num_workers} "
-        f"words_a_side={words:.1f} seconds={seconds:.1f} "
+        f"words_a_side={words} seconds={seconds:.1f} "
         f"microseconds_a_pair={1e6 * seconds / options.pairs:.1f} "
         f"peak_mib={peak / 2**20:.0f} data_mib={size / 2**20:.0f} sentencepiece_floor={floor:.1f}"
     )
 
 
-def _write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> float:
-    """Write train and dev, and return the mean number of words a side."""
+def _write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> str:
+    """Write train and dev, and return the mean number of words a side in each half."""
     from t2t_lite.data import text_files
 
     def pairs(stem: str) -> list[tuple[str, str]]:
@@ -89,17 +89,18 @@ def _write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> float:
 
     rng = random.Random(0)
     pools = [[pair for stem in stems for pair in pairs(stem)] for stems in (LONG, SHORT)]
+    pools[0] = [pair for pair in pools[0] if pair[0].count(" ") >= 14]
     folder.mkdir()
-    words = 0
+    words = [0, 0]
     with open(folder / "train.source", "w") as source, open(folder / "train.target", "w") as target:
         for number in range(options.pairs):
             one = rng.choice(pools[number % 2])
             source.write(f"{one[0]} {number}\n")
             target.write(f"{one[1]} {number}\n")
-            words += one[0].count(" ") + one[1].count(" ") + 4
+            words[number % 2] += one[0].count(" ") + one[1].count(" ") + 4
     for side, lines in zip(("source", "target"), zip(*pools[0][:3000])):
         text_files.write_lines(folder / f"dev.{side}", lines)
-    return words / options.pairs / 2
+    return "and".join(f"{count / options.pairs:.1f}" for count in words)
 
 
 def _floor(options: argparse.Namespace, folder: pathlib.Path) -> float:

@@ -13,7 +13,7 @@ import time
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--problem", required=True)
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--batch_tokens", default=25_000, type=int)

@@ -17,4 +17,6 @@ say t2t-lite-decoder --output_dir="$work/run" --decode_from_file="$work/data/toy
 say t2t-lite-bleu --translation="$work/test.de" --reference="$work/data/toy_ende-test.targets.txt" \
   --target_language=de
 say t2t-lite-exporter --output_dir="$work/run" --export_dir="$work/export"
-say python scripts/translate.py "$work/export" "The old farmer does not know that the bank is closed."
+# The export needs TensorFlow and TensorFlow Text alone; what these log goes to a file.
+say python scripts/translate.py "$work/export" \
+  "Our son does not fill his old bottle because he is too hungry." 2>"$work/translate.log"

@@ -7,8 +7,6 @@ import readline
 import sys
 from typing import TYPE_CHECKING
 
-from t2t_lite.data import text_files
-
 if TYPE_CHECKING:
     from t2t_lite.infer import translator
 
@@ -48,7 +46,7 @@ def _clean(text: str) -> str:
 
 
 def _marked(translation: "translator.Translation") -> str:
-    marks = [text_files.REPLACEMENT] if translation.text == "" else []
+    marks = []
     if translation.truncated:
         marks.append("(the input was cut)")
     if not translation.finished:

@@ -17,6 +17,7 @@ from t2t_lite.infer import batching, beam_search, options
 from t2t_lite.model import decoding, transformer
 from t2t_lite.train import checkpoint, output_dir
 
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Hypothesis:
     """One output: its text, its length-normalised log-probability and its token ids.

@@ -74,11 +74,12 @@ def _end(tokens: tf.RaggedTensor, max_length: int, is_blank: tf.Tensor) -> Rows:
     """Cut rows at max_length - 1 tokens and end each with EOS."""
     truncated = tokens.row_lengths() >= max_length
     kept = tokens[:, : max_length - 1]
-    eos = tf.fill([tf.shape(truncated)[0], 1], vocabularies.EOS_ID)
-    ended = tf.concat([kept, eos], axis=1)
+    num_kept = tf.cast(kept.row_lengths(), tf.int32)
+    ids = tf.pad(kept.to_tensor(vocabularies.PAD_ID), [[0, 0], [0, 1]])
+    is_end = tf.range(tf.shape(ids)[1]) == num_kept[:, None]
     return Rows(
-        ids=ended.to_tensor(vocabularies.PAD_ID),
-        lengths=tf.cast(ended.row_lengths(), tf.int32),
+        ids=tf.where(is_end, vocabularies.EOS_ID, ids),
+        lengths=num_kept + 1,
         truncated=truncated,
         is_blank=is_blank,
     )

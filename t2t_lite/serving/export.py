@@ -19,6 +19,7 @@ import tensorflow as tf
 from t2t_lite import errors
 from t2t_lite.infer import translator
 from t2t_lite.serving import signatures, warmup
+from t2t_lite.train import output_dir as output_dirs
 
 EXTRA = "assets.extra"
 OPTIONS_FILE = "t2t_lite.json"
@@ -47,6 +48,7 @@ def export(
     """
     int8 = precision == "int8"
     changes["precision"] = "float32" if int8 else precision
+    output = output_dirs.read(os.fspath(output_dir))
     model = translator.Translator.from_output_dir(output_dir, checkpoint_path, **changes)
     export_dir = pathlib.Path(export_dir)
     if export_dir.exists() and not export_dir.is_dir():
@@ -56,7 +58,7 @@ def export(
     temporary = export_dir / f".incomplete-{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
     try:
-        _save(model, temporary, int8=int8)
+        _save(model, temporary, problem=output.run.problem, int8=int8)
         return _publish(temporary, export_dir)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -68,13 +70,16 @@ def versions(export_dir: str | os.PathLike[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def _save(model: translator.Translator, path: pathlib.Path, *, int8: bool) -> None:
+def _save(
+    model: translator.Translator, path: pathlib.Path, *, problem: str, int8: bool
+) -> None:
     served = signatures.ServingModel(model, int8=int8)
     functions = served.functions()
     tf.saved_model.save(served, str(path), signatures=functions)
     extra = path / EXTRA
     extra.mkdir()
     recorded = {
+        "problem": problem,
         "checkpoint": model.name,
         "options": dataclasses.asdict(model.options),
         "weights": "int8" if int8 else model.options.precision,

@@ -1,7 +1,10 @@
+import fcntl
 import os
 import pty
+import select
 import subprocess
 import sys
+import termios
 
 import pytest
 import tiny_run
@@ -92,7 +95,7 @@ def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
         stderr=subprocess.DEVNULL,
         env={**os.environ, "XDG_CACHE_HOME": str(tmp_path), "TERM": "dumb"},
         start_new_session=True,
-        preexec_fn=lambda: __import__("fcntl").ioctl(0, __import__("termios").TIOCSCTTY, 0),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )
     os.close(child_end)
     seen = _read_until(main_end, b"> ")
@@ -108,6 +111,7 @@ def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
 def _read_until(descriptor, end):
     seen = b""
     while not seen.endswith(end):
+        assert select.select([descriptor], [], [], 60)[0], f"no answer after {seen!r}"
         seen += os.read(descriptor, 1024)
     return seen
 
@@ -120,7 +124,7 @@ def _read_until(descriptor, end):
         (["--output_dir={run}", "--split=test", "--decode_interactive"], 1, "expected one of"),
         (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),
         (["--output_dir={run}", "--split=test", "--decode_hparams=alfa=1"], 1, "mean alpha"),
-        (["--output_dir={run}", "--split=test"], 1, "manifest"),
+        (["--output_dir={run}", "--split=test"], 1, "run t2t-lite-datagen"),
         (["--output_dir={run}", "--split=test", "--checkpoint_path=/no"], 1, "no checkpoint"),
         (["--split=test"], 2, "--output_dir must be given"),
     ],

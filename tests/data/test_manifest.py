@@ -108,5 +108,5 @@ def test_t2t_data_need_no_manifest(shared_data):
     text = manifest.problem_text(folder, registry.problem(name), "dev")
     assert text.sources[0] == "Blanc had achieved his goal when we qualified for the Euro."
     assert len(text.sources) == len(text.references) == 10
-    with pytest.raises(errors.UserError, match="no .finished. data of toy_ende"):
+    with pytest.raises(errors.UserError, match=r"no .finished. data of toy_ende"):
         manifest.load(folder, registry.problem("toy_ende"))

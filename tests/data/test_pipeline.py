@@ -2,6 +2,8 @@
 
 import collections
 import itertools
+import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +23,7 @@ class Small:
     def __init__(self, folder):
         self.problem = registry.problem("toy_ende")
         self.problem.sizes = {"dev": 45, "test": 10, "train": 700}
-        self.args = self.problem, folder
+        self.args: tuple[Any, pathlib.Path] = (self.problem, folder)
         self.made = generate.generate(self.problem, data_dir=folder, vocab_size=600, num_workers=1)
 
     def pairs(self, split):
@@ -105,7 +107,7 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
 
 
 def test_reversed_problem_swaps_the_sides(small):
-    backward = small.problem.reversed_problem(), small.args[1]
+    backward = (small.problem.reversed_problem(), small.args[1])
     found = set(_epoch(pipeline.eval_batches(*backward, "dev", **OPTIONS), 45))
     assert found == {(targets, inputs) for inputs, targets in small.pairs("dev")}
     shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=1)
@@ -230,12 +232,14 @@ def test_a_corrupt_record_is_named(small, tmp_path):
     content[sum(sizes[:123]) + 30] ^= 1
     path.write_bytes(content)
     iterator = iter(pipeline.train_batches(small.problem, tmp_path, **OPTIONS, seed=0))
-    with (
-        pytest.raises(errors.UserError, match=rf"{path.name} is corrupt .* record 123 "),
-        pipeline.naming_damage(small.problem, tmp_path),
-    ):
-        for _ in range(100):
-            next(iterator)
+
+    def consume():
+        with pipeline.naming_damage(small.problem, tmp_path):
+            for _ in range(100):
+                next(iterator)
+
+    with pytest.raises(errors.UserError, match=rf"{path.name} is corrupt .* record 123 "):
+        consume()
 
 
 def test_a_cut_shard_is_named_before_training(small, tmp_path):

@@ -95,8 +95,13 @@ def test_written_lines_are_read_back(tmp_path):
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
     path = tmp_path / "x"
     path.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), text_files.replacing(path) as file:
-        file.write(b"half")
-        raise ZeroDivisionError
+
+    def fail():
+        with text_files.replacing(path) as file:
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

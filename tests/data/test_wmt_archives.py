@@ -4,6 +4,7 @@ import gzip
 import io
 import tarfile
 import time
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_the_builder_itself_reads_the_same(problem, source, raw_dir, tmp_path, m
         info = checksums.compute_url_info(raw_dir / name)
         believed[url] = checksums.UrlInfo(info.size, info.checksum, name)
     monkeypatch.setattr(type(archives._builder), "url_infos", believed)
-    builder = tfds.builder(problem.tfds_config, data_dir=tmp_path / "tfds", try_gcs=False)
+    builder: Any = tfds.builder(problem.tfds_config, data_dir=tmp_path / "tfds", try_gcs=False)
     config = tfds.download.DownloadConfig(manual_dir=raw_dir, verify_ssl=False)
     builder.download_and_prepare(download_config=config, download_dir=tmp_path / "theirs")
     for split, pairs in ours.items():

@@ -117,9 +117,7 @@ def test_equals_a_plain_search(beam_size, num_kept, alpha):
     # Stopping early, dropping sentences and slots instead of copies change nothing.
     model = ToyModel(7)
     sentences, limits = list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20, 25, 30]
-    found = _search(
-        model, sentences, limits, beam_size=beam_size, num_kept=num_kept, alpha=alpha
-    )
+    found = _search(model, sentences, limits, beam_size=beam_size, num_kept=num_kept, alpha=alpha)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         expected = _plain_search(
             model, sentence, limit, beam_size=beam_size, alpha=alpha, num_kept=num_kept
@@ -132,9 +130,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(alpha):
     model, limit, num_kept = ToyModel(4), 5, 8
     sentences = [3, 4, 5]
     # 2 words, so at most 2^5 = 32 live hypotheses: none is ever cut.
-    found = _search(
-        model, sentences, [limit] * 3, beam_size=32, num_kept=num_kept, alpha=alpha
-    )
+    found = _search(model, sentences, [limit] * 3, beam_size=32, num_kept=num_kept, alpha=alpha)
     for b, sentence in enumerate(sentences):
         every = []
         for length in range(limit):

@@ -58,14 +58,14 @@ def test_an_empty_file_is_a_users_mistake(model, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-class _Interrupted(Exception):
+class _InterruptedError(Exception):
     pass
 
 
 def _interrupt_after(num_batches):
     def progress(report):
         if report.done >= 2 * num_batches:
-            raise _Interrupted
+            raise _InterruptedError
 
     return progress
 
@@ -73,7 +73,7 @@ def _interrupt_after(num_batches):
 def test_interrupted_decoding_goes_on(model, tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("\n".join(LINES))
-    with pytest.raises(_Interrupted):
+    with pytest.raises(_InterruptedError):
         decoder.decode_file(model, source, target, progress=_interrupt_after(2))
     assert not target.exists()
     partial = tmp_path / "out.partial"
@@ -87,7 +87,7 @@ def test_interrupted_decoding_goes_on(model, tmp_path):
 def test_another_job_does_not_use_what_is_left(model, tmp_path):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("\n".join(LINES))
-    with pytest.raises(_Interrupted):
+    with pytest.raises(_InterruptedError):
         decoder.decode_file(model, source, target, progress=_interrupt_after(1))
     source.write_text("\n".join(reversed(LINES)))
     report = decoder.decode_file(model, source, target)
@@ -132,7 +132,7 @@ def test_pairs_to_score(tmp_path):
     with pytest.raises(errors.UserError, match="line 1: expected an input, a tab"):
         decoder.read_pairs(outputs, None)
     inputs.write_text("a\n")
-    with pytest.raises(errors.UserError, match="1 lines, .* 2"):
+    with pytest.raises(errors.UserError, match="has 1 lines"):
         decoder.read_pairs(outputs, inputs)
 
 

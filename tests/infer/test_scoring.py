@@ -14,7 +14,9 @@ def model():
 
 
 def _score(model, inputs, targets):
-    found = {i: score for batch in scoring.Scorer(model).score(inputs, targets) for i, score in batch}
+    found = {
+        i: score for batch in scoring.Scorer(model).score(inputs, targets) for i, score in batch
+    }
     return [found[i] for i in range(len(inputs))]
 
 

@@ -27,7 +27,7 @@ def _step_through(model, inputs, *, num_beams, num_steps, seed=0):
     Returns each step's logits [B, N, W] and the histories [B, N, step] they belong to.
     """
     rng = np.random.default_rng(seed)
-    stepper = decoding.stepper([model], num_beams)
+    stepper = decoding.Stepper(model, num_beams)
     state = stepper.encode(inputs)
     batch_size, room = inputs.shape[0], 4
     histories = np.zeros([batch_size, num_beams, 0], np.int32)
@@ -98,7 +98,7 @@ def test_padding_of_the_source_changes_nothing():
 
 def test_an_ensemble_has_the_mean_probability():
     models = [_model(), _model(pre_norm=True)]
-    ensemble = decoding.stepper(models, 1)
+    ensemble = decoding.Ensemble([decoding.Stepper(model, 1) for model in models])
     state = ensemble.grow(ensemble.encode(INPUTS), 1)
     ids, ancestry = tf.zeros([2, 1], tf.int32), tf.zeros([2, 1, 1], tf.int32)
     logits, _ = ensemble.step(ids, tf.constant(0), ancestry, state)

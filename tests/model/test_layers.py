@@ -1,0 +1,161 @@
+"""Single layers against their plain definitions."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.model import (
+    attention,
+    dropout,
+    embedding,
+    feed_forward,
+    linear,
+    normalization,
+    position,
+)
+
+RANDOM = np.random.default_rng(0)
+
+
+def _normal(*shape):
+    return tf.constant(RANDOM.normal(size=shape), tf.float32)
+
+
+def _gradients(function, *inputs):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        # Weights of its own for each output, so that no error can hide in a plain sum.
+        outputs = function(*inputs)
+        weights = tf.reshape(tf.range(tf.size(outputs), dtype=tf.float32), tf.shape(outputs))
+        value = tf.reduce_sum(outputs * tf.sin(weights))
+    return outputs, tape.gradient(value, inputs)
+
+
+def test_layer_norm_equals_its_definition_and_automatic_gradient():
+    def plain(x, scale, bias):
+        mean, variance = tf.nn.moments(x, [-1], keepdims=True)
+        return (x - mean) / tf.sqrt(variance + 1e-6) * scale + bias
+
+    def ours(x, scale, bias):
+        return normalization.layer_norm(x, scale, bias, tf.constant(1e-6))
+
+    inputs = _normal(2, 3, 8), _normal(8), _normal(8)
+    (y, gradients), (plain_y, plain_gradients) = (_gradients(f, *inputs) for f in (ours, plain))
+    np.testing.assert_allclose(y, plain_y, atol=1e-5)
+    for a, b in zip(gradients, plain_gradients):
+        np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+def test_bias_and_lookup_have_the_automatic_gradient():
+    ids = tf.constant([[1, 2, 1], [0, 3, 1]])
+    for ours, plain, inputs in (
+        (linear.add_bias, lambda x, b: x + b, (_normal(2, 3, 4), _normal(4))),
+        (
+            lambda m: embedding.lookup(m, ids),
+            lambda m: tf.einsum("btv,vd->btd", tf.one_hot(ids, 5), m),
+            (_normal(5, 4),),
+        ),
+    ):
+        (y, gradients), (plain_y, plain_gradients) = (_gradients(f, *inputs) for f in (ours, plain))
+        np.testing.assert_allclose(y, plain_y, atol=1e-6)
+        for a, b in zip(gradients, plain_gradients):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+@pytest.mark.parametrize(("d_k", "d_v"), [(4, 4), (3, 5)])
+def test_self_attention_equals_the_formula_head_by_head(d_k, d_v):
+    heads, width = 2, 6
+    layer = attention.SelfAttention(width, heads, d_k=d_k, d_v=d_v)
+    layer.build()
+    x = _normal(2, 5, width)
+    bias = attention.causal_bias(5)
+    q, k, v = np.split(layer.qkv.numpy(), [heads * d_k, 2 * heads * d_k], axis=1)
+    expected = np.zeros((2, 5, width))
+    for h in range(heads):
+        key, value = slice(h * d_k, (h + 1) * d_k), slice(h * d_v, (h + 1) * d_v)
+        scores = (x @ q[:, key]) @ tf.transpose(x @ k[:, key], [0, 2, 1]) / math.sqrt(d_k)
+        weights = tf.nn.softmax(scores + bias[0])
+        expected += (weights @ (x @ v[:, value])) @ layer.output_kernel.numpy()[value]
+    np.testing.assert_allclose(layer(x, bias), expected, atol=1e-5)
+
+
+def test_attention_to_padding_is_exactly_zero():
+    bias = attention.padding_bias(tf.constant([[4, 1, 0, 0]]))
+    weights = attention.attention_weights(_normal(1, 2, 3, 4), _normal(1, 2, 4, 4), bias)
+    np.testing.assert_array_equal(weights[..., 2:], np.zeros((1, 2, 3, 2)))
+    np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones((1, 2, 3)), atol=1e-6)
+
+
+def test_fused_kernels_are_initialised_part_by_part():
+    layer = attention.SelfAttention(256, 4, d_k=16, d_v=128)
+    layer.build()
+    for part, width in zip(np.split(layer.qkv.numpy(), [64, 128], axis=1), (64, 64, 512)):
+        limit = math.sqrt(6 / (256 + width))  # Glorot uniform
+        assert 0.95 * limit < np.abs(part).max() <= limit
+
+
+def test_feed_forward_equals_the_formula():
+    layer = feed_forward.FeedForward(4, 8)
+    layer.build()
+    layer.bias_1.assign(_normal(8))
+    x = _normal(2, 3, 4)
+    hidden = np.maximum(0, x @ layer.kernel_1 + layer.bias_1)
+    np.testing.assert_allclose(layer(x), hidden @ layer.kernel_2 + layer.bias_2, atol=1e-5)
+
+
+def test_the_papers_positions():
+    # PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos of the same angle.
+    encoded = position.sinusoid(tf.constant([0, 1, 50]), 6).numpy()
+    np.testing.assert_allclose(encoded[0], [0, 1, 0, 1, 0, 1])
+    for row, pos in ((1, 1), (2, 50)):
+        for i in range(3):
+            angle = pos / 10_000 ** (2 * i / 6)
+            pair = [math.sin(angle), math.cos(angle)]
+            np.testing.assert_allclose(encoded[row, 2 * i : 2 * i + 2], pair, atol=1e-5)
+
+
+def test_tensor2tensors_positions():
+    # Sines first; wavelengths from 1 to 10000 in D / 2 - 1 = 2 geometric steps.
+    encoded = position.sinusoid_t2t(tf.constant([3]), 6).numpy()[0]
+    angles = [3, 3 / 100, 3 / 10_000]
+    expected = [*map(math.sin, angles), *map(math.cos, angles)]
+    np.testing.assert_allclose(encoded, expected, atol=1e-5)
+
+
+def test_a_learned_position_beyond_the_table_takes_its_last_row():
+    layer = position.PositionEncoding("learned", 4, max_length=3)
+    layer.build()
+    encoded = layer(tf.constant([1, 2, 9]))
+    np.testing.assert_array_equal(encoded[1], encoded[2])
+    assert np.abs(encoded[0] - encoded[1]).max() > 0
+
+
+def test_embeddings_are_scaled_and_padding_is_zero():
+    layer = embedding.SharedEmbedding(5, 4)
+    layer.build()
+    np.testing.assert_allclose(layer(tf.constant([3]))[0], layer.matrix[3] * 2, atol=1e-6)
+    np.testing.assert_array_equal(layer(tf.constant([0]))[0], np.zeros(4))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_dropout_drops_its_share_and_keeps_the_mean(rate):
+    x = tf.ones([1001, 101])  # an odd number of elements
+    y = dropout.dropout(x, rate, dropout.Noise(tf.constant([1, 2]))).numpy()
+    # Five standard deviations of a share among 101,101 draws.
+    tolerance = 5 * math.sqrt(rate * (1 - rate) / y.size)
+    assert (y == 0).mean() == pytest.approx(rate, abs=tolerance)
+    assert y.max() == pytest.approx(1 / (1 - rate), rel=1e-6)
+
+
+def test_sites_of_one_step_are_independent():
+    noise = dropout.Noise(tf.constant([1, 2]))
+    x = tf.ones([100, 100])
+    first, second = (dropout.dropout(x, 0.5, noise).numpy() > 0 for _ in range(2))
+    assert (first == second).mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_without_noise_nothing_is_dropped():
+    x = _normal(3, 4)
+    assert dropout.dropout(x, 0.5, None) is x

@@ -1,0 +1,74 @@
+import sys
+
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite.data import vocabulary as vocabularies
+from t2t_lite.serving import codec
+
+EOS = vocabularies.EOS_ID
+
+
+@pytest.fixture(scope="module")
+def coder():
+    return codec.Codec(tiny_run.subwords())
+
+
+def _rows(found):
+    return [row[:length].tolist() for row, length in zip(found.ids.numpy(), found.lengths.numpy())]
+
+
+def test_ids_equal_the_vocabularys_for_any_bytes(coder, hostile):
+    texts = [b"a dog runs", *hostile.values()]
+    expected = tiny_run.subwords().encode_batch([t.decode("utf-8", "replace") for t in texts])
+    found = coder.encode(tf.constant(texts), 200_000)
+    assert _rows(found) == [[*ids, EOS] for ids in expected]
+    assert not found.truncated.numpy().any()
+
+
+def test_long_texts_are_cut_and_end_in_eos(coder):
+    ids = tiny_run.subwords().encode("a dog runs in the park")
+    for limit in (2, len(ids), len(ids) + 1, len(ids) + 2):
+        found = coder.encode(tf.constant(["a dog runs in the park"]), limit)
+        assert _rows(found) == [[*ids[: limit - 1], EOS]]
+        assert found.truncated.numpy() == [limit < len(ids) + 1]
+
+
+def test_blank_is_what_python_strips(coder):
+    characters = [chr(i) for i in range(sys.maxunicode + 1) if not 0xD800 <= i < 0xE000]
+    spaces = [c for c in characters if not c.strip()]
+    others = [c for c in characters[:0x3100] if c.strip()]
+    blank = coder.encode(tf.constant([*spaces, "", " \t\n", "".join(spaces)]), 9).is_blank
+    assert blank.numpy().all()
+    assert not coder.encode(tf.constant([*others, " a ", "\n.\n"]), 9).is_blank.numpy().any()
+
+
+def test_texts_come_back_from_ids(coder, hostile):
+    texts = ["a dog runs", "Zwei  Hunde.\t☃", *(t.decode("utf-8", "replace") for t in hostile.values())]
+    texts = [text.replace("\u2581", " ") for text in texts]  # the one sign that is not kept
+    ids = coder.encode(tf.constant(texts), 200_000).ids
+    assert [text.decode() for text in coder.decode(ids).numpy()] == texts
+
+
+def test_decoding_equals_the_vocabularys_for_any_ids(coder):
+    subwords = tiny_run.subwords()
+    first_byte = subwords.byte_ids.start
+    rows = [
+        [5, EOS, 0, 0],
+        [0, 5, 0, EOS],
+        [2, 5, subwords.size, 10**9],
+        [first_byte + 0xE2, first_byte + 0x98, 5, EOS],  # a cut character
+    ]
+    expected = [subwords.decode(row) for row in rows]
+    found = coder.decode(tf.constant([rows[:2], rows[2:]]))
+    assert [text.decode() for text in found.numpy().ravel()] == expected
+
+
+def test_clients_ids_are_put_in_order(coder):
+    size = tiny_run.subwords().size
+    rows = [[5, 6, EOS, 0], [0, 5, 0, 6], [5, -7, size, 6], [EOS, 0, 0, 0], [5, 6, 7, 8]]
+    found = coder.from_ids(tf.constant(rows), 4)
+    assert _rows(found) == [[5, 6, EOS]] * 3 + [[EOS], [5, 6, 7, EOS]]
+    assert found.truncated.numpy().tolist() == [False, False, False, False, True]
+    assert found.is_blank.numpy().tolist() == [False, False, False, True, False]

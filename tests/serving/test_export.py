@@ -1,0 +1,165 @@
+import json
+import os
+import shutil
+import stat
+
+import pytest
+import tensorflow as tf
+import tiny_run
+from tensorflow.core.protobuf import saved_model_pb2
+
+from t2t_lite import errors
+from t2t_lite.serving import export
+
+# Core TensorFlow and, at the end, TensorFlow Text: what a stock TensorFlow Serving has.
+ALLOWED_OPS = set(
+    """
+    AddV2 All Any Assert AssignVariableOp BatchMatMulV2 BiasAdd Bitcast Cast ConcatV2 Const Cos Cumsum
+    DisableCopyOnRead Equal ExpandDims Fill FloorDiv FloorMod GatherV2 Greater GreaterEqual Identity
+    IdentityN If InvertPermutation Less Log LogicalAnd LogicalNot LogicalOr MatMul Max Maximum Mean
+    MergeV2Checkpoints Minimum Mul Neg NoOp NotEqual OneHot Pack Pad PadV2 PartitionedCall
+    Placeholder Pow Prod
+    RaggedRange RaggedTensorToTensor Range ReadVariableOp RealDiv Relu Reshape RestoreV2 Roll Rsqrt
+    SaveV2 ScatterNd Select SelectV2 Shape ShardedFilename Sin Size Softmax
+    SparseSoftmaxCrossEntropyWithLogits Square Squeeze StatefulPartitionedCall StatelessIf
+    StaticRegexFullMatch StridedSlice StringJoin Sub Sum TensorScatterUpdate Tile TopKV2 Transpose
+    UnicodeTranscode Unpack VarHandleOp Where While
+    SentencepieceDetokenizeOp SentencepieceOp SentencepieceTokenizeOp
+    """.split()
+)
+
+
+def _graph(path):
+    proto = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    return proto.meta_graphs[0].graph_def
+
+
+def _nodes(graph):
+    yield from graph.node
+    for function in graph.library.function:
+        yield from function.node_def
+
+
+def test_ops_are_those_that_stock_servers_have(export_dir):
+    graph = _graph(export_dir / "1")
+    assert {node.op for node in _nodes(graph)} - ALLOWED_OPS == set()
+
+
+def test_nothing_is_compiled_by_xla_and_nothing_placed(export_dir):
+    graph = _graph(export_dir / "1")
+    for function in graph.library.function:
+        assert not function.attr["_XlaMustCompile"].b
+    # Strings live on the CPU; nothing else is bound to a place.
+    assert {node.device for node in _nodes(graph)} <= {"", "/device:CPU:0", "/device:CPU:*"}
+
+
+def test_no_constant_names_a_path(export_dir):
+    for node in _nodes(_graph(export_dir / "1")):
+        if node.op == "Const" and node.attr["dtype"].type == tf.string.as_datatype_enum:
+            values = node.attr["value"].tensor.string_val
+            assert not any(value.startswith(b"/") for value in values)
+
+
+def test_signatures_have_the_documented_types(signatures):
+    text, ids = (None,), (None, None)
+    expected = {
+        "serving_default": {"outputs": text, "scores": text, "truncated": text},
+        "nbest": {"outputs": (None, 4), "scores": (None, 4)},
+        "score": {"log_probabilities": text, "lengths": text, "truncated": text},
+        "tokenize": {"ids": ids, "truncated": text},
+        "from_ids": {"ids": ids, "scores": text, "truncated": text},
+    }
+    found = {
+        name: {key: tuple(spec.shape) for key, spec in function.structured_outputs.items()}
+        for name, function in signatures.items()
+    }
+    assert found == expected
+
+
+def test_options_are_recorded(export_dir):
+    recorded = json.loads((export_dir / "1" / "assets.extra" / "t2t_lite.json").read_text())
+    assert recorded["options"]["beam_size"] == 4
+    assert recorded["options"]["max_source_length"] == 100
+    assert recorded["weights"] == "float32"
+    assert recorded["problem"] == "toy_ende"
+    assert recorded["checkpoint"].endswith("ckpt-1")
+    assert "nbest" in recorded["signatures"]
+
+
+def test_warm_up_requests_run(export_dir, signatures):
+    prediction_log_pb2 = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
+    path = export_dir / "1" / "assets.extra" / "tf_serving_warmup_requests"
+    met = []
+    for record in tf.data.TFRecordDataset(str(path)):
+        request = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
+        inputs = {k: tf.constant(tf.make_ndarray(v)) for k, v in request.inputs.items()}
+        signatures[request.model_spec.signature_name](**inputs)
+        met.append((request.model_spec.signature_name, len(next(iter(inputs.values())))))
+    assert {name for name, _ in met} == set(signatures)
+    assert {size for name, size in met if name == "serving_default"} == {1, 8, 32}
+
+
+def test_next_version_is_readable_by_others_and_needs_nothing_else(run_dir, tmp_path):
+    shutil.copytree(run_dir, tmp_path / "run")
+    exports = tmp_path / "exports"
+    (exports / "7").mkdir(parents=True)
+    (exports / "notes").mkdir()
+    path = export.export(tmp_path / "run", exports)
+    assert path == exports / "8"
+    assert export.versions(exports) == [7, 8]
+    assert sorted(p.name for p in exports.iterdir()) == ["7", "8", "notes"]
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o777 & ~umask
+    shutil.rmtree(tmp_path / "run")
+    loaded = tf.saved_model.load(str(path.rename(tmp_path / "moved"))).signatures
+    found = loaded["serving_default"](inputs=tf.constant(tiny_run.SENTENCES))
+    assert any(found["outputs"].numpy())
+
+
+def test_failed_export_leaves_nothing(run_dir, tmp_path, monkeypatch):
+    def fail(served, path, **kwargs):
+        os.makedirs(f"{path}/variables")
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    with pytest.raises(OSError, match="No space"):
+        export.export(run_dir, tmp_path / "export")
+    assert list((tmp_path / "export").iterdir()) == []
+
+
+def test_a_version_taken_meanwhile_is_passed_over(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    (tmp_path / "2" / "saved_model.pb").touch()
+    (tmp_path / ".incomplete-1").mkdir()
+    numbers = iter([[1], [1, 2]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "versions", lambda path: next(numbers))
+        assert export._publish(tmp_path / ".incomplete-1", tmp_path) == tmp_path / "3"
+
+
+def test_mistakes_write_nothing(run_dir, tmp_path):
+    with pytest.raises(errors.UserError, match="no checkpoint"):
+        export.export(run_dir, tmp_path / "export", checkpoint_path=str(tmp_path))
+    assert not (tmp_path / "export").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(errors.UserError, match="is a file"):
+        export.export(run_dir, tmp_path / "file")
+
+
+def test_int8_weights_are_smaller_and_say_nearly_the_same(export_dir, signatures, run_dir, tmp_path):
+    texts = tf.constant(tiny_run.SENTENCES)
+    exact = signatures["score"](inputs=texts, targets=texts)["log_probabilities"].numpy()
+    path = export.export(run_dir, tmp_path, precision="int8")
+    data = "variables/variables.data-00000-of-00001"
+    assert (path / data).stat().st_size < 0.5 * (export_dir / "1" / data).stat().st_size
+    loaded = tf.saved_model.load(str(path)).signatures
+    close = loaded["score"](inputs=texts, targets=texts)["log_probabilities"].numpy()
+    # A weight is off by at most 0.4 % of the largest of its column.
+    assert close == pytest.approx(exact, rel=0.02)
+    assert (close != exact).all()
+    # Two signatures share one search with these weights.
+    texts_found = loaded["serving_default"](inputs=texts)["scores"].numpy()
+    ids_found = loaded["from_ids"](ids=loaded["tokenize"](inputs=texts)["ids"])["scores"].numpy()
+    assert ids_found == pytest.approx(texts_found)

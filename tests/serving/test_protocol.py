@@ -1,0 +1,78 @@
+"""Our messages against the official ones."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.serving import protocol
+
+predict_pb2 = pytest.importorskip("tensorflow_serving.apis.predict_pb2")
+prediction_log_pb2 = pytest.importorskip("tensorflow_serving.apis.prediction_log_pb2")
+
+
+def test_requests_are_the_official_ones_on_the_wire():
+    ours = protocol.request(
+        "ende", {"inputs": ["ä dog", b"\xff\x00", "\ud800"]}, signature_name="nbest", version=7
+    )
+    official = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
+    assert official.model_spec.name == "ende"
+    assert official.model_spec.signature_name == "nbest"
+    assert official.model_spec.version.value == 7
+    texts = tf.make_ndarray(official.inputs["inputs"]).tolist()
+    assert texts == ["ä dog".encode(), b"\xff\x00", b"\xed\xa0\x80"]
+
+
+def test_ids_and_labels():
+    ours = protocol.request("m", {"ids": [[5, 6], [7, 1]]}, version_label="stable")
+    official = predict_pb2.PredictRequest.FromString(ours.SerializeToString())
+    assert official.model_spec.version_label == "stable"
+    assert not official.model_spec.HasField("version")
+    ids = tf.make_ndarray(official.inputs["ids"])
+    assert ids.dtype == np.int32
+    assert ids.tolist() == [[5, 6], [7, 1]]
+
+
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_official_responses_are_read(size):
+    arrays = {
+        "outputs": np.array([f"t{i}".encode() for i in range(size)], object),
+        "scores": np.arange(size, dtype=np.float32) / 4,
+        "truncated": np.arange(size) % 2 == 1,
+        "ids": np.arange(size * 2, dtype=np.int32).reshape(size, 2),
+        "same": np.full([size, 2], 7.0, np.float32),
+    }
+    official = predict_pb2.PredictResponse()
+    for name, array in arrays.items():
+        official.outputs[name].CopyFrom(tf.make_tensor_proto(array, shape=array.shape))
+    found = protocol.outputs(protocol.PredictResponse.FromString(official.SerializeToString()))
+    assert found == {name: array.tolist() for name, array in arrays.items()}
+
+
+def test_values_written_one_by_one_are_read():
+    # As C++ servers write them: typed fields, repetitions of the last value left out.
+    official = predict_pb2.PredictResponse()
+    tensor = official.outputs["scores"]
+    tensor.dtype = tf.float32.as_datatype_enum
+    tensor.tensor_shape.dim.add(size=3)
+    tensor.float_val.extend([0.5, -1.0])
+    found = protocol.outputs(protocol.PredictResponse.FromString(official.SerializeToString()))
+    assert found == {"scores": [0.5, -1.0, -1.0]}
+
+
+def test_warm_up_records_are_the_official_ones():
+    ours = protocol.PredictionLog()
+    ours.predict_log.request.CopyFrom(protocol.request("m", {"inputs": ["a"]}))
+    official = prediction_log_pb2.PredictionLog.FromString(ours.SerializeToString())
+    assert official.WhichOneof("log_type") == "predict_log"
+    assert tf.make_ndarray(official.predict_log.request.inputs["inputs"]).tolist() == [b"a"]
+
+
+def test_client_needs_no_tensorflow():
+    code = (
+        "import sys; from t2t_lite.serving import client; client.Grpc('localhost:1');"
+        "assert 'tensorflow' not in sys.modules and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,166 @@
+"""The export, loaded without our code, against the Translator that it was made of."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite.infer import scoring, translator
+from t2t_lite.model import transformer
+from t2t_lite.serving import signatures as served
+
+TEXTS = [*tiny_run.SENTENCES, "zebra", "x", "the park", "two dogs run " * 8]
+# Sums in float32 in another order.
+SCORE = 2e-5
+
+
+def _same(found, place, expected):
+    assert found["outputs"][place].decode() == expected.text
+    assert found["scores"][place] == pytest.approx(expected.score, abs=SCORE)
+    assert found["truncated"][place] == (expected.truncated or not expected.finished)
+
+
+def _call(signatures, texts, name="serving_default"):
+    found = signatures[name](inputs=tf.constant(texts, tf.string))
+    return {key: tensor.numpy() for key, tensor in found.items()}
+
+
+@pytest.fixture(scope="module")
+def alone(model):
+    """Return what the Translator says of each text, alone."""
+    return {text: model.translate([text])[0] for text in TEXTS}
+
+
+def test_answers_are_the_translators_and_differ(signatures, alone):
+    found = _call(signatures, TEXTS)
+    for place, text in enumerate(TEXTS):
+        _same(found, place, alone[text])
+    assert len(set(found["outputs"])) > 4
+    assert 0 < sum(found["truncated"]) < len(TEXTS)  # some are finished, some cut off
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_company_changes_nothing(signatures, alone, seed):
+    random = np.random.default_rng(seed)
+    texts = [TEXTS[i] for i in random.integers(0, len(TEXTS), 1 + 20 * seed)]
+    found = _call(signatures, texts)
+    for place, text in enumerate(texts):
+        _same(found, place, alone[text])
+
+
+def test_bad_items_have_answers_of_their_own_and_harm_no_other(signatures, model, alone, hostile):
+    texts = [text.encode() for text in TEXTS]
+    for place, bad in enumerate(hostile.values()):
+        texts.insert(2 * place, bad)
+    found = _call(signatures, texts)
+    for place, text in enumerate(texts):
+        readable = text.decode("utf-8", "replace")
+        _same(found, place, alone.get(readable) or model.translate([readable])[0])
+        found["outputs"][place].decode()  # is UTF-8: REST could not say anything else
+    cut = [found["truncated"][texts.index(t)] for name, t in hostile.items() if "100,000" in name]
+    assert cut == [True, True]
+    assert _call(signatures, [hostile["empty"], hostile["spaces"]])["outputs"].tolist() == [b"", b""]
+
+
+@pytest.mark.parametrize("name", ["serving_default", "nbest", "tokenize"])
+def test_empty_batch(signatures, name):
+    for tensor in _call(signatures, [], name).values():
+        assert tensor.shape[0] == 0
+
+
+def test_batch_of_a_thousand(signatures, alone):
+    texts = (TEXTS * 112)[:1000]
+    found = _call(signatures, texts)
+    for place in range(0, 1000, 37):
+        _same(found, place, alone[texts[place]])
+    assert found["outputs"].shape == (1000,)
+
+
+def test_nbest_is_the_translators(signatures, run_dir):
+    model = translator.Translator.from_output_dir(
+        run_dir, max_source_length=100, beam_size=4, return_beams=4
+    )
+    found = _call(signatures, [*TEXTS, ""], "nbest")
+    assert found["outputs"].shape == found["scores"].shape == (len(TEXTS) + 1, 4)
+    for place, expected in enumerate(model.translate(TEXTS)):
+        texts = [hypothesis.text for hypothesis in expected.hypotheses]
+        scores = [hypothesis.score for hypothesis in expected.hypotheses]
+        assert [text.decode() for text in found["outputs"][place]] == texts
+        np.testing.assert_allclose(found["scores"][place], scores, atol=SCORE)
+    assert found["outputs"][-1].tolist() == [b""] * 4
+
+
+def test_score_is_the_scorers(signatures, model):
+    targets = [*reversed(TEXTS[:-1]), ""]
+    expected = {}
+    for batch in scoring.Scorer(model).score([*TEXTS[:-1], ""], targets):
+        expected.update(batch)
+    found = signatures["score"](
+        inputs=tf.constant([*TEXTS[:-1], ""]), targets=tf.constant(targets)
+    )
+    for place, score in expected.items():
+        got = found["log_probabilities"].numpy()[place]
+        assert got == pytest.approx(score.log_probability, rel=1e-5, abs=SCORE)
+        assert found["lengths"].numpy()[place] == score.num_tokens
+    assert not found["truncated"].numpy().any()
+
+
+def test_score_cuts_what_is_too_long(signatures, hostile):
+    long, text = hostile["100,000 letters"], b"a dog"
+    found = signatures["score"](
+        inputs=tf.constant([long, text, text]), targets=tf.constant([text, long, text])
+    )
+    assert found["truncated"].numpy().tolist() == [True, True, False]
+    assert np.isfinite(found["log_probabilities"].numpy()).all()
+
+
+def test_ids_go_the_same_way_as_text(signatures, model):
+    tokens = _call(signatures, TEXTS, "tokenize")
+    found = signatures["from_ids"](ids=tf.constant(tokens["ids"]))
+    text = _call(signatures, TEXTS)
+    decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
+    assert decoded == text["outputs"].tolist()
+    np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
+    assert found["ids"].numpy()[:, -1].any()  # no wider than the longest
+
+
+@pytest.mark.parametrize(
+    "ids", [np.zeros([0, 0]), np.zeros([2, 0]), np.zeros([2, 3]), [[-1, 10**9, 0]]]
+)
+def test_ids_that_are_none_have_blank_outputs(signatures, ids):
+    found = signatures["from_ids"](ids=tf.constant(ids, tf.int32))
+    assert found["ids"].shape == (len(ids), 0)
+    assert not found["scores"].numpy().any()
+
+
+def test_prefix_begins_every_output(run_dir):
+    model = translator.Translator.from_output_dir(run_dir, prefix="the ")
+    found = served.ServingModel(model).functions()["serving_default"](tf.constant(TEXTS))
+    for place, expected in enumerate(model.translate(TEXTS)):
+        assert expected.text.startswith("the ")
+        assert found["outputs"].numpy()[place].decode() == expected.text
+
+
+def test_ensemble_is_the_translators(tmp_path):
+    path = tiny_run.write(tmp_path, seeds=(1, 2))
+    model = translator.Translator.from_output_dir(path, f"{path}/ckpt-1,{path}/ckpt-2")
+    functions = served.ServingModel(model).functions()
+    found = {k: v.numpy() for k, v in functions["serving_default"](tf.constant(TEXTS)).items()}
+    for place, expected in enumerate(model.translate(TEXTS)):
+        _same(found, place, expected)
+
+
+def test_tensor2tensors_vocabulary_has_ids_only(shared_data):
+    from t2t_lite.data import t2t_vocabulary
+
+    (path,) = (shared_data / "t2t").glob("vocab.*.subwords")
+    subwords = t2t_vocabulary.SubwordVocabulary.load(path)
+    tf.random.set_seed(1)
+    model = translator.Translator(
+        transformer.Transformer(tiny_run.HPARAMS, subwords.size), subwords
+    )
+    functions = served.ServingModel(model).functions()
+    assert list(functions) == ["from_ids"]
+    ids = subwords.encode("A dog runs.")
+    found = functions["from_ids"](tf.constant([ids]))["ids"].numpy()[0]
+    assert tuple(found) == model.translate(["A dog runs."])[0].ids

@@ -1,0 +1,193 @@
+"""Training as a user runs it: it learns, resumes exactly, stops politely, refuses a mixture."""
+
+import json
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from t2t_lite.bin import avg_checkpoints, trainer
+from t2t_lite.train import checkpoint
+
+pytestmark = pytest.mark.integration
+
+TINY = (
+    "d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,num_decoder_layers=1,"
+    "batch_tokens=512,max_buckets=2,warmup_steps=10"
+)
+
+
+def _arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
+    return [
+        "t2t-lite-trainer",
+        "--problem=parallel_text",
+        f"--data_dir={data}",
+        f"--output_dir={output}",
+        "--hparams_set=transformer_toy",
+        f"--hparams={TINY}",
+        "--precision=float32",
+        "--eval_sentences=4",
+        *more,
+    ]
+
+
+def _start(arguments: list[str]) -> subprocess.Popen:
+    code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments[1:]],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _wait_for(path: pathlib.Path, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert process.poll() is None, process.stdout and process.stdout.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def _weights(output: pathlib.Path) -> dict:
+    return checkpoint.read_weights(checkpoint.resolve(output))
+
+
+def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
+    flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
+    assert trainer.main(_arguments(tiny_data, tmp_path / "whole", *flags)) == 0
+    broken = tmp_path / "broken"
+    arguments = _arguments(tiny_data, broken, *flags)
+    for reached in (5, 20):
+        process = _start(arguments)
+        _wait_for(broken / f"ckpt-{reached}.index", process)
+        time.sleep(random.Random(reached).random() * 0.3)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert not (broken / "ckpt-40.index").exists(), "killed too late to prove anything"
+    assert trainer.main(arguments) == 0
+    ours, theirs = _weights(broken), _weights(tmp_path / "whole")
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+def test_sigterm_saves_and_ends_well(tiny_data, tmp_path):
+    arguments = _arguments(tiny_data, tmp_path, "--train_steps=100000")
+    arguments += ["--save_checkpoints_steps=20"]
+    process = _start(arguments)
+    _wait_for(tmp_path / "ckpt-20.index", process)
+    process.send_signal(signal.SIGTERM)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+    assert "stopped by SIGTERM" in output
+    # Not only the regular one: the step that was under way when the signal came.
+    assert checkpoint.list_checkpoints(tmp_path)[-1][0] >= 20
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_data, tmp_path_factory):
+    output = tmp_path_factory.mktemp("trained")
+    flags = ("--train_steps=12", "--save_checkpoints_steps=4", "--eval_frequency=6")
+    assert trainer.main(_arguments(tiny_data, output, *flags)) == 0
+    return output
+
+
+def test_an_output_dir_is_self_contained(trained):
+    names = {path.name for path in trained.iterdir()}
+    assert {"hparams.json", "run.json", "best", "checkpoint", "eval"} <= names
+    run = json.loads((trained / "run.json").read_text())
+    assert run["problem"] == "parallel_text"
+    assert (trained / run["vocabulary"]).exists()
+    assert [step for step, _ in checkpoint.list_checkpoints(trained)] == [4, 8, 12]
+    assert any(name.startswith("events.out.tfevents") for name in names)
+    assert not [name for name in names if "temp" in name or "tmp" in name]
+
+
+def test_averaging_command(trained, capsys):
+    arguments = ["t2t-lite-avg-checkpoints", f"--output_dir={trained}", "--num_last_checkpoints=3"]
+    assert avg_checkpoints.main(arguments) == 0
+    assert "mean of 3 checkpoints" in capsys.readouterr().out
+    mean = _weights(trained / "averaged")["embedding/matrix"]
+    parts = [
+        checkpoint.read_weights(prefix)["embedding/matrix"]
+        for _, prefix in checkpoint.list_checkpoints(trained)
+    ]
+    np.testing.assert_allclose(mean, np.mean(parts, axis=0), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (["--hparams=d_ff=64"], "d_ff 32 -> 64"),
+        (["--random_seed=9"], "random_seed 1 -> 9"),
+        (["--precision=bfloat16"], "precision float32 -> bfloat16"),
+    ],
+)
+def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected):
+    if change[0].startswith("--hparams"):
+        change = [f"--hparams={TINY},d_ff=64"]
+    before = (trained / "hparams.json").read_bytes(), (trained / "run.json").read_bytes()
+    assert trainer.main([*_arguments(tiny_data, trained, "--train_steps=12"), *change]) == 1
+    error = capsys.readouterr().err
+    assert expected in error
+    assert error.count("\n") == 1
+    assert before == ((trained / "hparams.json").read_bytes(), (trained / "run.json").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("--problem=parallel_tex", "did you mean parallel_text"),
+        ("--hparams_set=transformer_bas", "did you mean transformer_base"),
+        ("--hparams=droput=0.1", "did you mean dropout"),
+        ("--hparams=dropout=much", "dropout is float"),
+        ("--data_dir=nowhere", "nowhere"),
+        ("--problem=toy_enfr", "toy_enfr"),
+        ("--strategy=multi_worker", "TF_CONFIG"),
+        ("--train_step=3", "train_step"),
+        ("--train_steps=many", "train_steps"),
+    ],
+)
+def test_a_mistake_is_one_line_and_leaves_nothing(tiny_data, tmp_path, capsys, change, expected):
+    output = tmp_path / "new"
+    status = trainer.main([*_arguments(tiny_data, output), change])
+    error = capsys.readouterr().err
+    assert status in (1, 2)
+    assert expected in error
+    assert error.count("\n") == 1, error
+    assert not (output / "run.json").exists() or change.startswith("--strategy")
+
+
+def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_path, capsys):
+    flags = ["--train_steps=1", f"--warm_start_from={trained}", f"--hparams={TINY},d_ff=64"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    error = capsys.readouterr().err
+    assert "warm start: 20 of 26 weights" in error
+    assert "keep their random start: decoder_0/feed_forward/bias_1" in error
+
+
+def test_early_stopping(tiny_data, tmp_path, capsys):
+    # A rate of nearly nothing: the dev score never gets better than at the first evaluation.
+    flags = ["--train_steps=50", "--eval_frequency=2", "--early_stopping_patience=2"]
+    flags += [f"--hparams={TINY},learning_rate_scale=1e-12"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    assert "stopped by patience" in capsys.readouterr().out
+    assert checkpoint.list_checkpoints(tmp_path)[-1][0] == 6
+
+
+def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, tmp_path, capsys):
+    flags = ["--train_steps=30", "--save_checkpoints_steps=1", "--eval_frequency=100"]
+    flags += [f"--hparams={TINY},learning_rate_scale=1e30"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 1
+    error = capsys.readouterr().err
+    assert "gradient norm" in error
+    assert "not-finite-" in error
+    (batch,) = tmp_path.glob("not-finite-*.txt")
+    assert "\t" in batch.read_text("utf-8")
+    assert checkpoint.list_checkpoints(tmp_path)
