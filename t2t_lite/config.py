@@ -42,6 +42,7 @@ class HParams:
     warmup_steps: int = 4000
     # Batches (5.1)
     batch_tokens: int = 25_000  # target tokens (and source tokens) of one optimizer step, global
+    packing: bool = False  # several pairs in one row: next to no padding, one shape
     max_tokens_per_device: int = 0  # more are cut into parts that follow one another; 0: no limit
     accumulation_steps: int = 1  # such parts at least
     max_length: int = 256  # longer pairs do not train; positions of `learned`
@@ -125,7 +126,7 @@ def _check(hparams: HParams, field: dataclasses.Field) -> None:
     elif "dropout" in field.name or field.name == "label_smoothing":
         if not 0 <= value < 1:
             raise errors.UserError(f"{field.name} is at least 0 and below 1, got {value}")
-    elif field.name in ("alpha", "extra_length", "pre_norm", "max_tokens_per_device"):
+    elif field.name in ("alpha", "extra_length", "pre_norm", "packing", "max_tokens_per_device"):
         pass  # any value has a meaning
     elif value <= 0:
         raise errors.UserError(f"{field.name} is positive, got {value}")

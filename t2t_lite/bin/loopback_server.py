@@ -1,6 +1,6 @@
 """Serve an export on this machine where no TensorFlow Serving is at hand: to try it out.
 
-  python -m t2t_lite.bin.loopback_server --export_dir=export --servable_name=ende
+python -m t2t_lite.bin.loopback_server --export_dir=export --servable_name=ende
 """
 
 import signal

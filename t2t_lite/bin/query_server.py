@@ -117,7 +117,7 @@ def _translate(translator: "client.Client") -> None:
 
 
 def _converse(translator: "client.Client") -> None:
-    """Answer what is typed until the end of the input; an error does not end it, nor does Ctrl-C."""
+    """Answer what is typed; neither an error nor Ctrl-C ends it."""
     print("Type a sentence; Ctrl-D leaves.")
     while True:
         try:

@@ -47,6 +47,11 @@ def fill(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> float:
     return float((pairs * (sources + targets)).sum() / (pairs * _costs(table, sizes).min(1)).sum())
 
 
+def unfit(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Return the rows of `table` whose pairs fit none of the sizes."""
+    return table[_costs(table, sizes).min(1) == _TOO_SMALL]
+
+
 def batch_size(size: tuple[int, int], batch_tokens: int, *, multiple: int = 8) -> int:
     """Return the rows of a batch: at most `batch_tokens` of each side, a multiple of `multiple`.
 
@@ -76,7 +81,7 @@ def _split(table: np.ndarray, count: int) -> list[tuple[int, int]]:
             break
         _, _, halves = parts.pop(best)
         parts += [(half, *_best_cut(half)) for half in halves]
-    return sorted({_box(part) for part, _, _ in parts} | {_box(table)})
+    return sorted({_box(part) for part, _, _ in parts})
 
 
 def _best_cut(table: np.ndarray) -> tuple[int, list[np.ndarray]]:

@@ -193,13 +193,10 @@ def eval_shapes(
     )
     loaded = manifest.load(data_dir, problem)
     table = loaded.lengths(problem.split(split), is_reversed=problem.is_reversed)
-    if not len(table):
+    over = buckets.unfit(table, [shape[1:] for shape in shapes])
+    if not len(over):
         return shapes
-    largest = max(shape.source for shape in shapes), max(shape.target for shape in shapes)
-    needed = int(table[:, 0].max()), int(table[:, 1].max())
-    if needed[0] <= largest[0] and needed[1] <= largest[1]:
-        return shapes
-    extra = max(needed[0], largest[0]), max(needed[1], largest[1])
+    extra = int(over[:, 0].max()), int(over[:, 1].max())
     return [*shapes, buckets.Shape(buckets.batch_size(extra, batch_tokens), *extra)]
 
 

@@ -106,7 +106,7 @@ class _ZstdFile(io.RawIOBase):
     def __init__(self, path: pathlib.Path):
         import zstandard
 
-        self._file = open(path, "rb")
+        self._file = open(path, "rb")  # noqa: SIM115 (close() closes it)
         self._new_frame = zstandard.ZstdDecompressor().decompressobj
         self._frame: Any = None
         self._decoded = b""

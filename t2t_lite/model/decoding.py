@@ -87,8 +87,9 @@ class Stepper:
         num_rows = shape[0] * self.hparams.num_heads  # B H
         num_steps = shape[2]
         slots = _Slots(
-            rows=(tf.range(num_rows) * num_steps + position)[:, None],
+            rows=tf.range(num_rows) * num_steps + position,
             bias=ancestry_bias(ancestry)[:, None],
+            count=num_steps * self.beam_size,
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
         x += self.model.position(position)
@@ -111,7 +112,7 @@ class Stepper:
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
             q, k, v = self._split_heads(tf.matmul(y, weights.qkv), sizes)
             new_cache = attention.KeysValues(
-                _write(cache.keys, k, slots.rows), _write(cache.values, v, slots.rows)
+                _write(cache.keys, k, slots), _write(cache.values, v, slots)
             )
             return tf.matmul(self._attend(q, new_cache, slots.bias), weights.self_output)
 
@@ -184,8 +185,9 @@ def stepper(models: Sequence[transformer.Transformer], beam_size: int) -> Steppe
 class _Slots(NamedTuple):
     """Where this step writes, and what its beams may see, the same for all layers."""
 
-    rows: tf.Tensor  # [B H, 1] the row of this time step, of a cache seen as [B H T, N K]
+    rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H T, N K]
     bias: tf.Tensor  # [B, 1, N, T * N]
+    count: tf.Tensor  # T * N
 
 
 class _Norm(NamedTuple):
@@ -264,16 +266,20 @@ def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.
     return columns, tf.cast(bias, dtype)
 
 
-def _write(cache: tf.Tensor, x: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Write x [B, H, N, K] into the slots `rows` of a cache [B, H, T * N, K].
+def _write(cache: tf.Tensor, x: tf.Tensor, slots: _Slots) -> tf.Tensor:
+    """Write x [B, H, N, K] into this step's slots of a cache [B, H, T * N, K], in place.
 
-    A scatter, which works in place: TensorFlow's InplaceUpdate is 5 % faster, but wrong on caches
-    made by tf.zeros, which Grappler merges into one.
+    tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
+    more steps went before. InplaceUpdate changes its input, so that must be a buffer of its own and
+    nothing else may read it: `grow` makes one for each cache (tf.zeros would not do, since equal
+    constants are merged into one), and the next reader is this step's attention.
     """
-    width = x.shape[2] * x.shape[3]
-    flat_cache = tf.reshape(cache, [-1, width])
-    flat_cache = tf.tensor_scatter_nd_update(flat_cache, rows, tf.reshape(x, [-1, width]))
-    return tf.reshape(flat_cache, tf.shape(cache))
+    _, num_heads, num_beams, size = x.shape
+    width = num_beams * size
+    flat_cache = tf.raw_ops.InplaceUpdate(
+        x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])
+    )
+    return tf.reshape(flat_cache, [-1, num_heads, slots.count, size])
 
 
 def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:

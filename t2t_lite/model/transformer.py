@@ -19,87 +19,90 @@ from t2t_lite.model import dropout as dropouts
 
 
 class Encoded(NamedTuple):
-    """What the decoder sees of a source: states [B, S, D] and the bias that hides its padding."""
+    """What the decoder sees of a source.
+
+    States [B, S, D], the bias that hides padding, and in packed rows the segments [B, S].
+    """
 
     states: tf.Tensor
     bias: tf.Tensor
+    segments: tf.Tensor | None = None
 
 
 class Packing(NamedTuple):
-    """Several sentences in one row: the number (from 1) and the position of each token, [B, S]."""
+    """Several sentences in one row, int32 [B, S] or [B, T] each.
+
+    The number of each token's sentence (from 1; 0 is padding) and its position in it (from 0).
+    """
 
     segments: tf.Tensor
     positions: tf.Tensor
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class EncoderLayer(keras.layers.Layer):
-    """Self-attention and a feed-forward network, each with dropout, residual and layer norm."""
+class _StackLayer(keras.layers.Layer):
+    """What the layers of both stacks share: self-attention, feed-forward, residuals."""
 
     def __init__(self, hparams: config.HParams | dict, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.hparams = _hparams(hparams)
-        policy = self.dtype_policy
         self.self_attention = attention.SelfAttention(
-            **_attention_sizes(self.hparams), name="self_attention", dtype=policy
+            **_attention_sizes(self.hparams), name="self_attention", dtype=self.dtype_policy
         )
         self.self_attention_norm = _norm(self.hparams, "self_attention_norm")
-        self.feed_forward = _feed_forward(self.hparams, policy)
+        self.feed_forward = feed_forward.FeedForward(
+            self.hparams.d_model,
+            self.hparams.d_ff,
+            relu_dropout=self.hparams.relu_dropout,
+            name="feed_forward",
+            dtype=self.dtype_policy,
+        )
         self.feed_forward_norm = _norm(self.hparams, "feed_forward_norm")
 
     def build(self, input_shape=None):
-        for layer in (
-            self.self_attention,
-            self.self_attention_norm,
-            self.feed_forward,
-            self.feed_forward_norm,
-        ):
-            layer.build()
+        self.self_attention.build()
+        self.self_attention_norm.build()
+        self.feed_forward.build()
+        self.feed_forward_norm.build()
+
+    def get_config(self):
+        return {**super().get_config(), "hparams": dataclasses.asdict(self.hparams)}
+
+    def _residual(self, x, norm, sublayer, noise):
+        return residual(x, sublayer, norm=norm, hparams=self.hparams, noise=noise)
+
+    def _feed_forward(self, x, noise):
+        return self._residual(
+            x, self.feed_forward_norm, lambda y: self.feed_forward(y, noise=noise), noise
+        )
+
+
+@keras.saving.register_keras_serializable(package="t2t_lite")
+class EncoderLayer(_StackLayer):
+    """Self-attention and a feed-forward network, each with dropout, residual and layer norm."""
 
     def call(self, x, bias, noise=None):
         """Map x [B, S, D] to [B, S, D]; `bias` hides padding."""
         x = self._residual(
             x, self.self_attention_norm, lambda y: self.self_attention(y, bias, noise=noise), noise
         )
-        return self._residual(
-            x, self.feed_forward_norm, lambda y: self.feed_forward(y, noise=noise), noise
-        )
-
-    def get_config(self):
-        return {**super().get_config(), "hparams": _as_dict(self.hparams)}
-
-    def _residual(self, x, norm, sublayer, noise):
-        return residual(x, sublayer, norm=norm, hparams=self.hparams, noise=noise)
+        return self._feed_forward(x, noise)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
-class DecoderLayer(keras.layers.Layer):
+class DecoderLayer(_StackLayer):
     """Self-attention over what is already written, attention over the source, feed-forward."""
 
     def __init__(self, hparams: config.HParams | dict, **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.hparams = _hparams(hparams)
-        policy = self.dtype_policy
-        sizes = _attention_sizes(self.hparams)
-        self.self_attention = attention.SelfAttention(**sizes, name="self_attention", dtype=policy)
-        self.self_attention_norm = _norm(self.hparams, "self_attention_norm")
+        super().__init__(hparams, **kwargs)
         self.cross_attention = attention.CrossAttention(
-            **sizes, name="cross_attention", dtype=policy
+            **_attention_sizes(self.hparams), name="cross_attention", dtype=self.dtype_policy
         )
         self.cross_attention_norm = _norm(self.hparams, "cross_attention_norm")
-        self.feed_forward = _feed_forward(self.hparams, policy)
-        self.feed_forward_norm = _norm(self.hparams, "feed_forward_norm")
 
     def build(self, input_shape=None):
-        for layer in (
-            self.self_attention,
-            self.self_attention_norm,
-            self.cross_attention,
-            self.cross_attention_norm,
-            self.feed_forward,
-            self.feed_forward_norm,
-        ):
-            layer.build()
+        super().build()
+        self.cross_attention.build()
+        self.cross_attention_norm.build()
 
     def call(self, x, bias, encoded, noise=None):
         """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`."""
@@ -121,15 +124,7 @@ class DecoderLayer(keras.layers.Layer):
             lambda y: self.cross_attention(y, memory, memory_bias, noise=noise),
             noise,
         )
-        return self._residual(
-            x, self.feed_forward_norm, lambda y: self.feed_forward(y, noise=noise), noise
-        )
-
-    def get_config(self):
-        return {**super().get_config(), "hparams": _as_dict(self.hparams)}
-
-    def _residual(self, x, norm, sublayer, noise):
-        return residual(x, sublayer, norm=norm, hparams=self.hparams, noise=noise)
+        return self._feed_forward(x, noise)
 
 
 @keras.saving.register_keras_serializable(package="t2t_lite")
@@ -206,20 +201,32 @@ class Transformer(keras.Model):
         x = dropouts.dropout(x, self.hparams.dropout, noise)
         for layer in self.encoder_layers:
             x = layer(x, bias, noise=noise)
-        return Encoded(self.encoder_norm(x) if self.hparams.pre_norm else x, bias)
+        x = self.encoder_norm(x) if self.hparams.pre_norm else x
+        return Encoded(x, bias, packing.segments if packing else None)
 
     def decode(
-        self, targets: tf.Tensor, encoded: Encoded, noise: dropouts.Noise | None = None
+        self,
+        targets: tf.Tensor,
+        encoded: Encoded,
+        noise: dropouts.Noise | None = None,
+        packing: Packing | None = None,
     ) -> tf.Tensor:
         """Return the states [B, T, D] that predict targets [B, T], teacher forced.
 
-        The decoder's input is the targets' embeddings shifted right, a zero vector in front.
+        The decoder's input is the targets' embeddings shifted right, a zero vector in front (of
+        each sentence, in packed rows).
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
-        x += self.position(tf.range(tf.shape(targets)[1]))
-        x = dropouts.dropout(x, self.hparams.dropout, noise)
         bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
+        positions = tf.range(tf.shape(targets)[1])
+        if packing is not None:
+            positions = packing.positions
+            x *= tf.cast(positions > 0, x.dtype)[..., None]
+            bias += attention.same_segment_bias(packing.segments, packing.segments)
+            memory_bias = attention.same_segment_bias(packing.segments, encoded.segments)
+            encoded = encoded._replace(bias=memory_bias)
+        x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
         for layer in self.decoder_layers:
             x = layer(x, bias, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
@@ -239,7 +246,7 @@ class Transformer(keras.Model):
     def get_config(self):
         return {
             **super().get_config(),
-            "hparams": _as_dict(self.hparams),
+            "hparams": dataclasses.asdict(self.hparams),
             "vocab_size": self.vocab_size,
             "vocab_multiple": self.vocab_multiple,
         }
@@ -263,16 +270,6 @@ def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
     return normalization.LayerNorm(hparams.d_model, name=name, dtype="float32")
 
 
-def _feed_forward(hparams: config.HParams, policy) -> feed_forward.FeedForward:
-    return feed_forward.FeedForward(
-        hparams.d_model,
-        hparams.d_ff,
-        relu_dropout=hparams.relu_dropout,
-        name="feed_forward",
-        dtype=policy,
-    )
-
-
 def _attention_sizes(hparams: config.HParams) -> dict:
     names = ("d_model", "num_heads", "d_k", "d_v", "attention_dropout")
     return {name: getattr(hparams, name) for name in names}
@@ -280,7 +277,3 @@ def _attention_sizes(hparams: config.HParams) -> dict:
 
 def _hparams(hparams: config.HParams | dict) -> config.HParams:
     return config.HParams(**hparams) if isinstance(hparams, dict) else hparams
-
-
-def _as_dict(hparams: config.HParams) -> dict:
-    return dataclasses.asdict(hparams)

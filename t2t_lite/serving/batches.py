@@ -1,7 +1,7 @@
 """A batch of any size in parts of like length, inside the graph (floor 4).
 
 A server's batch mixes the requests of many clients: 1,000 sentences, or one of 500 tokens among
-short ones. In parts, longest first, each takes the memory and the time that its own length asks for.
+short ones. In parts, longest first, each takes the memory and the time that its length asks for.
 The rule is that of `infer.batching`.
 """
 

@@ -23,7 +23,7 @@ _FIRST_DELAY = 0.1  # seconds before the first retry; twice as long before each 
 _LONGEST_DELAY = 5.0
 
 
-class Unavailable(errors.UserError):  # noqa: N818  a state that passes
+class Unavailable(errors.UserError):
     """The server cannot answer now: it starts, is down, or its queue is full."""
 
 
@@ -210,8 +210,8 @@ class Grpc:
         try:
             return _as_text(protocol.outputs(self._predict(request, timeout=timeout)))
         except self._grpc.RpcError as error:
-            status = getattr(error, "code")()
-            raise _error(status.name, getattr(error, "details")(), self._address, target) from error
+            details = error.details() or ""
+            raise _error(error.code().name, details, self._address, target) from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -235,17 +235,13 @@ class Rest:
         body = {"signature_name": target.signature_name, "inputs": columns}
         status, answer = self._post(f"{path}:predict", json.dumps(body), timeout, target)
         try:
-            found = json.loads(answer)
+            found: dict[str, Any] = json.loads(answer)
         except ValueError:
             found = {"error": answer[:200]}
         if status == 200 and "outputs" in found:
             return found["outputs"]
-        raise _error(
-            _HTTP_STATUS.get(status, "UNKNOWN"),
-            str(found.get("error", answer[:200])),
-            self._address,
-            target,
-        )
+        details = str(found.get("error", answer[:200]))
+        raise _error(_HTTP_STATUS.get(status, "UNKNOWN"), details, self._address, target)
 
     def close(self) -> None:
         """Nothing stays open."""

@@ -1,7 +1,7 @@
 """Text to ids and back inside the graph, for whatever bytes clients send (floor 4).
 
-Equal to what `data.vocabulary` and `infer.translator` do outside of it. No item can fail: bytes that
-are not UTF-8 read as U+FFFD, and what is too long is cut.
+Equal to what `data.vocabulary` and `infer.translator` do outside of it. No item can fail: bytes
+that are not UTF-8 read as U+FFFD, and what is too long is cut.
 
 Shapes: B items of a batch, S source length.
 """
@@ -15,15 +15,16 @@ from t2t_lite.data import vocabulary as vocabularies
 
 # What Python's str.strip() removes.
 _BLANK = (
-    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
+    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}"
+    r"\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
 )
 
 
 class Rows(NamedTuple):
     """Sentences as ids.
 
-    `ids` [B, S] end in EOS and are padded with 0; `lengths` [B] count the EOS; `truncated` [B] where
-    the end was cut off; `is_blank` [B] where there is nothing to translate.
+    `ids` [B, S] end in EOS and are padded with 0; `lengths` [B] count the EOS; `truncated` [B]:
+    the end was cut off; `is_blank` [B]: there is nothing to translate.
     """
 
     ids: tf.Tensor

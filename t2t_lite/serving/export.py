@@ -1,7 +1,8 @@
 """A training run as a SavedModel that takes text and returns text (floor 4).
 
     export_dir/1/saved_model.pb, variables/
-                 assets.extra/t2t_lite.json                   checkpoint, options, signatures
+                 batching_params.pbtxt                     how a server gathers requests
+                 assets.extra/t2t_lite.json                checkpoint, options, signatures
                  assets.extra/tf_serving_warmup_requests
 
 TensorFlow Serving loads `export_dir` as it is and always serves the largest version.
@@ -23,6 +24,16 @@ from t2t_lite.train import output_dir as output_dirs
 
 EXTRA = "assets.extra"
 OPTIONS_FILE = "t2t_lite.json"
+BATCHING_FILE = "batching_params.pbtxt"
+# Read by tensorflow_model_server --enable_batching --enable_per_model_batching_parameters.
+# Any size of batch runs, so none is padded (no allowed_batch_sizes), and a large one is cut into
+# parts by the graph itself. With no timeout a lone request never waits; requests that come while
+# all threads are busy make the next batch.
+_BATCHING = """\
+max_batch_size { value: 1024 }
+batch_timeout_micros { value: 0 }
+max_enqueued_batches { value: 4 }
+"""
 Precision = Literal["float32", "bfloat16", "int8"]
 
 
@@ -70,9 +81,7 @@ def versions(export_dir: str | os.PathLike[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def _save(
-    model: translator.Translator, path: pathlib.Path, *, problem: str, int8: bool
-) -> None:
+def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int8: bool) -> None:
     served = signatures.ServingModel(model, int8=int8)
     functions = served.functions()
     tf.saved_model.save(served, str(path), signatures=functions)
@@ -86,6 +95,7 @@ def _save(
         "signatures": sorted(functions),
     }
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)
+    (path / BATCHING_FILE).write_text(_BATCHING, "utf-8")
     (extra / OPTIONS_FILE).write_text(json.dumps(recorded, indent=2) + "\n", "utf-8")
 
 

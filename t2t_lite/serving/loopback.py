@@ -4,10 +4,12 @@ For tests, measurements and trying a model out where no TensorFlow Serving is at
 
   python -m t2t_lite.bin.loopback_server --export_dir=export --servable_name=ende
 
-It loads a SavedModel as TensorFlow knows it, with nothing of t2t-lite's model code, runs its warm-up
-requests, gathers requests into batches and answers errors with TensorFlow Serving's codes. It is not
-meant for production: one model, one version, no limits.
+It loads a SavedModel as TensorFlow knows it, with nothing of t2t-lite's model code, runs its
+warm-up requests, gathers requests into batches and answers errors with TensorFlow Serving's codes.
+It is not meant for production: one model, one version, no limits.
 """
+# Generated modules have no types.
+# pyright: reportAttributeAccessIssue=false
 
 import base64
 import contextlib
@@ -110,7 +112,9 @@ class Model:
         for key, spec in wanted.items():
             is_text = inputs[key].dtype == object
             if is_text != (spec.dtype == tf.string) or inputs[key].ndim != spec.shape.rank:
-                raise Refused("INVALID_ARGUMENT", f"input {key!r} is {spec.dtype.name} {spec.shape}")
+                raise Refused(
+                    "INVALID_ARGUMENT", f"input {key!r} is {spec.dtype.name} of shape {spec.shape}"
+                )
         item = _Item(inputs, futures.Future())
         self._queues[name].put(item)
         return item.result.result()
@@ -205,7 +209,9 @@ class Server:
         self._http.server_close()
         self._model.close()
 
-    def predict(self, name: str, version: int | None, signature_name: str, inputs: Arrays) -> Arrays:
+    def predict(
+        self, name: str, version: int | None, signature_name: str, inputs: Arrays
+    ) -> Arrays:
         """Return a signature's outputs; raise Refused as TensorFlow Serving would."""
         if name != self._name or version not in (None, self._model.version):
             wanted = f"Latest({name})" if version is None else f"Specific({name}, {version})"
@@ -238,7 +244,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     serving: Server
     protocol_version = "HTTP/1.1"
 
-    def do_POST(self):  # noqa: N802  the base class's name
+    def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         with contextlib.suppress(ConnectionError):  # the client may have given up
             self._answer(body)

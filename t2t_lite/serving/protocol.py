@@ -1,10 +1,11 @@
 """The part of TensorFlow Serving's protocol that is needed, without TensorFlow (floor 0).
 
-The messages have the field numbers of tensorflow_serving/apis/{model,predict,prediction_log}.proto and
-tensorflow/core/framework/{tensor,tensor_shape}.proto, so they are the same on the wire. The official
-stubs import all of TensorFlow, which takes seconds; this takes milliseconds.
+The messages have the field numbers of model.proto, predict.proto and prediction_log.proto in
+tensorflow_serving/apis, and of tensor.proto and tensor_shape.proto in tensorflow/core/framework, so
+they are the same on the wire. The official stubs import all of TensorFlow, which takes seconds.
 """
 
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,7 +76,7 @@ PredictionLog = _CLASSES["PredictionLog"]
 
 _FLOAT, _INT32, _STRING, _BOOL = 1, 3, 7, 10  # of tensorflow.DataType
 _VALUES = {_FLOAT: "float_val", _INT32: "int_val", _STRING: "string_val", _BOOL: "bool_val"}
-_FORMATS = {_FLOAT: "f", _INT32: "i", _BOOL: "?"}
+_FORMATS = {_FLOAT: "<f", _INT32: "<i", _BOOL: "<?"}
 
 
 def request(
@@ -124,7 +125,7 @@ def _values(tensor: Any) -> list:
     if tensor.dtype not in _VALUES:
         raise ValueError(f"a tensor of type {tensor.dtype} is not known here")
     if tensor.tensor_content:
-        flat = memoryview(tensor.tensor_content).cast(_FORMATS[tensor.dtype]).tolist()
+        flat = [v for (v,) in struct.iter_unpack(_FORMATS[tensor.dtype], tensor.tensor_content)]
     else:
         flat = list(getattr(tensor, _VALUES[tensor.dtype]))
     sizes = [dim.size for dim in tensor.tensor_shape.dim]

@@ -1,8 +1,8 @@
 """A model's weights as they are saved: as they are, or as int8 with scales (floor 4).
 
-An int8 kernel [I, O] has one scale for each output, W[i, o] ~ q[i, o] * scale[o], so that the largest
-weight of a column is 127; embeddings and positions have one for each row. The graph computes the
-product anew in each call, in the model's own type: a quarter of the size of float32, no faster.
+An int8 kernel [I, O] has one scale for each output, W[i, o] ~ q[i, o] * scale[o], so that the
+largest weight of a column is 127; embeddings and positions have one for each row. The graph
+multiplies anew in each call, in the model's own type: a quarter of float32's size, no faster.
 """
 
 import contextlib

@@ -63,9 +63,8 @@ class TrainStep:
     def __call__(
         self, batch: Mapping[str, tf.Tensor], *, step: int, learning_rate: float
     ) -> StepResult:
-        """Make update number `step` (from 1) with a global batch of "inputs" and "targets"."""
-        ids = batch["inputs"], batch["targets"]
-        args = *ids, tf.constant(step), tf.constant(learning_rate, tf.float32)
+        """Make update number `step` (from 1) with a global batch as the pipeline makes it."""
+        args = dict(batch), tf.constant(step), tf.constant(learning_rate, tf.float32)
         if self.is_new(batch):
             # One function a shape, so that TensorFlow does not suspect a mistake in many traces.
             function = tf.function(self._make_update, autograph=False)
@@ -93,19 +92,25 @@ class TrainStep:
         needed = -(-tokens // limit) if limit else 1
         return min(rows, max(self._hparams.accumulation_steps, needed))
 
-    def _make_update(self, inputs, targets, step, learning_rate) -> StepResult:
-        weights = loss.token_weights(targets)
+    def _make_update(self, batch, step, learning_rate) -> StepResult:
+        weights = loss.token_weights(batch["targets"])
         weights /= tf.maximum(tf.reduce_sum(weights), 1.0)
+        batch = {**batch, "weights": weights}
         replicas = self._strategy.num_replicas_in_sync
-        parts = self.micro_batches({"inputs": inputs, "targets": targets})
-        shares = [_split_rows(x, replicas, multiple=parts) for x in (inputs, targets, weights)]
+        parts = self.micro_batches(batch)
+        split = {key: _split_rows(x, replicas, multiple=parts) for key, x in batch.items()}
+        shares = [
+            {key: rows[replica] for key, rows in split.items()} for replica in range(replicas)
+        ]
         if replicas == 1:
-            local = [share[0] for share in shares]
-            return self._replica_step(*local, step, learning_rate, parts=parts)
+            return self._replica_step(shares[0], step, learning_rate, parts=parts)
         distribute = self._strategy.experimental_distribute_values_from_function
-        args = [distribute(lambda c, s=s: s[c.replica_id_in_sync_group]) for s in shares]
+        local = {
+            key: distribute(lambda c, key=key: shares[c.replica_id_in_sync_group][key])
+            for key in batch
+        }
         results = self._strategy.run(
-            self._replica_step, args=(*args, step, learning_rate), kwargs={"parts": parts}
+            self._replica_step, args=(local, step, learning_rate), kwargs={"parts": parts}
         )
         norm = self._strategy.experimental_local_results(results.gradient_norm)[0]
         return StepResult(self._sum(results.loss), self._sum(results.likelihood), norm)
@@ -113,11 +118,11 @@ class TrainStep:
     def _sum(self, per_replica) -> tf.Tensor:
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
 
-    def _replica_step(self, inputs, targets, weights, step, learning_rate, *, parts) -> StepResult:
+    def _replica_step(self, batch, step, learning_rate, *, parts) -> StepResult:
         replica = tf.distribute.get_replica_context()
         index = tf.cast(replica.replica_id_in_sync_group, tf.int32)
         seed = tf.stack([self._random_seed + 7919 * index, step])  # a prime keeps replicas apart
-        losses, gradients = self._accumulate(inputs, targets, weights, seed, parts=parts)
+        losses, gradients = self._accumulate(batch, seed, parts=parts)
         if replica.num_replicas_in_sync > 1:
             gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
         norm = tf.linalg.global_norm(gradients)
@@ -130,16 +135,17 @@ class TrainStep:
         tf.cond(tf.math.is_finite(norm), update, lambda: False)
         return StepResult(losses.smoothed, losses.likelihood, norm)
 
-    def _accumulate(self, inputs, targets, weights, seed, *, parts):
+    def _accumulate(self, batch, seed, *, parts):
         """Sum losses and gradients over micro-batches, one after the other."""
         gradients_of = tf.function(self._gradients, jit_compile=self._xla, autograph=False)
         if parts == 1:
-            return gradients_of(inputs, targets, weights, seed)
-        stacked = [tf.stack(tf.split(x, parts)) for x in (inputs, targets, weights)]
+            return gradients_of(batch, seed)
+        stacked = {key: tf.stack(tf.split(x, parts)) for key, x in batch.items()}
 
         def add(part, losses, totals):
             part_seed = seed + [104_729 * part, 0]  # a prime, as above
-            more, gradients = gradients_of(*(x[part] for x in stacked), part_seed)
+            rows = {key: x[part] for key, x in stacked.items()}
+            more, gradients = gradients_of(rows, part_seed)
             losses = loss.TokenLosses(*(a + b for a, b in zip(losses, more)))
             return part + 1, losses, [a + b for a, b in zip(totals, gradients)]
 
@@ -150,15 +156,18 @@ class TrainStep:
         )
         return losses, gradients
 
-    def _gradients(self, inputs, targets, weights, seed):
+    def _gradients(self, batch, seed):
         noise = dropout.Noise(seed)
         with tf.GradientTape() as tape:
-            states = self._model.decode(targets, self._model.encode(inputs, noise), noise)
+            encoded = self._model.encode(batch["inputs"], noise, _packing(batch, "inputs"))
+            states = self._model.decode(
+                batch["targets"], encoded, noise, _packing(batch, "targets")
+            )
             losses = loss.smoothed_cross_entropy(
                 states,
                 tf.convert_to_tensor(self._model.embedding.matrix),
-                targets,
-                weights,
+                batch["targets"],
+                batch["weights"],
                 label_smoothing=self._hparams.label_smoothing,
                 dtype=self._model.compute_dtype,
             )
@@ -183,6 +192,13 @@ class EvalStep:
 
 def _shapes(batch: Mapping[str, tf.Tensor]) -> tuple:
     return tuple(batch["inputs"].shape), tuple(batch["targets"].shape)
+
+
+def _packing(batch: Mapping[str, tf.Tensor], side: str) -> transformer.Packing | None:
+    """Return a packed side's segments and positions, None where each row is one sentence."""
+    if f"{side}_segments" not in batch:
+        return None
+    return transformer.Packing(batch[f"{side}_segments"], batch[f"{side}_positions"])
 
 
 def _split_rows(x: tf.Tensor, count: int, *, multiple: int) -> list[tf.Tensor]:

@@ -27,6 +27,7 @@ from t2t_lite.train import (
 )
 from t2t_lite.train import step as steps
 
+_SIDES = ("inputs", "targets")
 _PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compiled
 
 
@@ -134,16 +135,7 @@ class _Training:
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
         )
-        self._batches = iter(
-            pipeline.train_batches(
-                problem,
-                data_dir,
-                batch_tokens=hparams.batch_tokens,
-                max_length=hparams.max_length,
-                max_buckets=hparams.max_buckets,
-                seed=options.random_seed,
-            )
-        )
+        self._batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
             found.path,
             variables=self._variables,
@@ -206,6 +198,17 @@ class _Training:
             best_step=self._best.step,
         )
 
+    def _train_batches(self) -> tf.data.Dataset:
+        sizes: dict[str, int] = {
+            "batch_tokens": self._hparams.batch_tokens,
+            "max_length": self._hparams.max_length,
+            "seed": self._options.random_seed,
+        }
+        if self._hparams.packing:
+            return pipeline.packed_batches(self._problem, self._data_dir, **sizes)
+        buckets = self._hparams.max_buckets
+        return pipeline.train_batches(self._problem, self._data_dir, **sizes, max_buckets=buckets)
+
     def _update(self, step: int, report: reporter.Reporter) -> None:
         """Make one update and report it."""
         rate = schedule.learning_rate(
@@ -227,7 +230,7 @@ class _Training:
                 "max_tokens_per_device (same result, more parts) or max_length in --hparams"
             ) from error
         seconds = time.monotonic() - before
-        tokens = sum(int(tf.math.count_nonzero(batch[key])) for key in ("inputs", "targets"))
+        tokens = sum(int(tf.math.count_nonzero(batch[key])) for key in _SIDES)
         flops = self._cost(batch)
         self._tokens += tokens
         self._flops += flops
@@ -245,7 +248,7 @@ class _Training:
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
         lines = [
-            "\t".join(self._vocabulary.decode(batch[key][row].numpy()) for key in batch)
+            "\t".join(self._vocabulary.decode(batch[key][row].numpy()) for key in _SIDES)
             for row in range(batch["inputs"].shape[0])
         ]
         text_files.write_lines(path, lines)

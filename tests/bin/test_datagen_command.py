@@ -60,14 +60,20 @@ def test_mistakes_get_one_line(flags, status, message, tmp_path, capsys, monkeyp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_unequal_sides_name_files_and_counts(corpus, tmp_path, capsys):
-    (corpus / "dev.source").write_text("one\ntwo\n")
-    (corpus / "train.target").write_text("only one\n")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("train.target", "{0}/train.source has 201 lines, {0}/train.target has 1"),
+        ("dev.source", "{0}/dev.source has 1 lines, {0}/dev.target.gz has 9"),
+    ],
+)
+def test_unequal_sides_name_files_and_counts(corpus, tmp_path, capsys, name, message):
+    (corpus / name).write_text("only one\n")
     data_dir = tmp_path / "data"
     status = _run("problem=parallel_text", f"raw_dir={corpus}", f"data_dir={data_dir}")
     assert status == 1
     err = capsys.readouterr().err.splitlines()[-1]
-    assert f"{corpus}/train.source has 201 lines, {corpus}/train.target has 1" in err
+    assert message.format(corpus) in err
     assert not data_dir.exists()
 
 

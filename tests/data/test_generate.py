@@ -207,7 +207,8 @@ DIRT = [
 
 
 @pytest.mark.parametrize("num_workers", [1, pytest.param(2, marks=pytest.mark.integration)])
-def test_what_is_dropped_is_counted_by_reason(problem, tmp_path, num_workers):
+def test_what_is_dropped_is_counted_by_reason(problem, tmp_path, num_workers, monkeypatch):
+    monkeypatch.setattr(generate, "_PAIRS_PER_SHARD", 500)  # equal pairs must meet in one of 7
     raw_dir = _write_corpus(tmp_path / "raw", 3_000, extra=DIRT)
     made = _generate(
         problem,

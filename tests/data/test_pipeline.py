@@ -108,7 +108,7 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
 
 def test_reversed_problem_swaps_the_sides(small):
     backward = (small.problem.reversed_problem(), small.args[1])
-    found = set(_epoch(pipeline.eval_batches(*backward, "dev", **OPTIONS), 45))
+    found = set(_epoch(pipeline.eval_batches(*backward, split="dev", **OPTIONS), 45))
     assert found == {(targets, inputs) for inputs, targets in small.pairs("dev")}
     shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=1)
     swapped = pipeline.bucket_shapes(*backward, **OPTIONS, max_buckets=1)
@@ -118,8 +118,8 @@ def test_reversed_problem_swaps_the_sides(small):
 @pytest.mark.parametrize("max_length", [60, 20])
 def test_evaluation_loses_nothing(small, max_length):
     options = {"batch_tokens": 512, "max_length": max_length, "max_buckets": 3}
-    batches = list(pipeline.eval_batches(*small.args, "dev", **options))
-    shapes = {tuple(shape) for shape in pipeline.eval_shapes(*small.args, "dev", **options)}
+    batches = list(pipeline.eval_batches(*small.args, split="dev", **options))
+    shapes = {tuple(shape) for shape in pipeline.eval_shapes(*small.args, split="dev", **options)}
     assert {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches} <= shapes
     found = [pair for batch in batches for pair in _rows(batch)]
     assert sorted(found) == sorted(small.pairs("dev"))
@@ -211,14 +211,14 @@ def test_at_least_nine_tenths_are_tokens(corpus, most, request):
     shapes = pipeline.bucket_shapes(*args, batch_tokens=4096, max_length=256)
     assert len(shapes) <= most
     batches = pipeline.train_batches(*args, batch_tokens=4096, max_length=256, seed=0)
-    assert pipeline.fill(list(batches.take(200))) >= 0.9
+    assert pipeline.fill(list(batches.take(120))) >= 0.9
 
 
 @pytest.mark.parametrize("corpus", ["captions", "news"])
 def test_packed_rows_are_nearly_full(corpus, request):
     args = request.getfixturevalue(corpus)
     batches = pipeline.packed_batches(*args, batch_tokens=4096, max_length=256, seed=0)
-    assert pipeline.fill(list(batches.take(200))) >= 0.97
+    assert pipeline.fill(list(batches.take(120))) >= 0.97
 
 
 # Damage
@@ -255,4 +255,4 @@ def test_t2t_data_train_unchanged(shared_data):
     options = {"batch_tokens": 256, "max_length": 100}
     found = _epoch(pipeline.train_batches(*args, **options, seed=0), 40)
     assert len(set(found)) == 10
-    assert len(_epoch(pipeline.eval_batches(*args, "dev", **options), 99)) == 10
+    assert len(_epoch(pipeline.eval_batches(*args, split="dev", **options), 99)) == 10

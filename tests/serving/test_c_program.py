@@ -43,7 +43,7 @@ def _tensor_names(saved_model):
 
 
 def _run(runner, saved_model, texts):
-    text_ops = pathlib.Path(tensorflow_text.__file__).parent / "python" / "ops"
+    text_ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
     (tokenizer,) = text_ops.glob("_sentencepiece_tokenizer*.so")
     data = struct.pack("=I", len(texts))
     data += b"".join(struct.pack("=I", len(text)) + text for text in texts)

@@ -45,7 +45,11 @@ def test_blank_is_what_python_strips(coder):
 
 
 def test_texts_come_back_from_ids(coder, hostile):
-    texts = ["a dog runs", "Zwei  Hunde.\t☃", *(t.decode("utf-8", "replace") for t in hostile.values())]
+    texts = [
+        "a dog runs",
+        "Zwei  Hunde.\t☃",
+        *(t.decode("utf-8", "replace") for t in hostile.values()),
+    ]
     texts = [text.replace("\u2581", " ") for text in texts]  # the one sign that is not kept
     ids = coder.encode(tf.constant(texts), 200_000).ids
     assert [text.decode() for text in coder.decode(ids).numpy()] == texts

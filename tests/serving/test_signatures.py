@@ -59,7 +59,10 @@ def test_bad_items_have_answers_of_their_own_and_harm_no_other(signatures, model
         found["outputs"][place].decode()  # is UTF-8: REST could not say anything else
     cut = [found["truncated"][texts.index(t)] for name, t in hostile.items() if "100,000" in name]
     assert cut == [True, True]
-    assert _call(signatures, [hostile["empty"], hostile["spaces"]])["outputs"].tolist() == [b"", b""]
+    assert _call(signatures, [hostile["empty"], hostile["spaces"]])["outputs"].tolist() == [
+        b"",
+        b"",
+    ]
 
 
 @pytest.mark.parametrize("name", ["serving_default", "nbest", "tokenize"])
@@ -95,9 +98,7 @@ def test_score_is_the_scorers(signatures, model):
     expected = {}
     for batch in scoring.Scorer(model).score([*TEXTS[:-1], ""], targets):
         expected.update(batch)
-    found = signatures["score"](
-        inputs=tf.constant([*TEXTS[:-1], ""]), targets=tf.constant(targets)
-    )
+    found = signatures["score"](inputs=tf.constant([*TEXTS[:-1], ""]), targets=tf.constant(targets))
     for place, score in expected.items():
         got = found["log_probabilities"].numpy()[place]
         assert got == pytest.approx(score.log_probability, rel=1e-5, abs=SCORE)

@@ -1,0 +1,55 @@
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite.bin import exporter
+
+pytestmark = pytest.mark.integration
+
+
+def _export(*flags):
+    return exporter.main(["t2t-lite-exporter", *flags])
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    return tiny_run.write(tmp_path_factory.mktemp("exported"), seeds=(1, 2))
+
+
+def test_writes_a_version_with_the_flags_in_it(run_dir, tmp_path, capsys):
+    status = _export(
+        f"--output_dir={run_dir}",
+        f"--export_dir={tmp_path}",
+        f"--checkpoint_path={run_dir}/ckpt-1",
+        "--decode_hparams=beam_size=2,extra_length=3",
+        "--max_source_length=6",
+        "--precision=bfloat16",
+    )
+    assert status == 0
+    assert capsys.readouterr().out.startswith(f"{tmp_path}/1: ")
+    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
+    texts = tf.constant(["a", "a dog runs in the park"])
+    assert signatures["nbest"](inputs=texts)["outputs"].shape == (2, 2)
+    tokens = signatures["tokenize"](inputs=texts)
+    assert tokens["ids"].shape == (2, 6)
+    assert tokens["truncated"].numpy().tolist() == [False, True]
+    assert signatures["from_ids"](ids=tokens["ids"])["ids"].shape[1] <= 6 + 3
+
+
+@pytest.mark.parametrize(
+    ("flags", "status", "says"),
+    [
+        ([], 2, "--output_dir and --export_dir must be given"),
+        (["--output_dir=nowhere", "--export_dir=e"], 1, "nowhere is no output_dir"),
+        (["--output_dir=RUN", "--export_dir=e", "--checkpoint_path=x"], 1, "no checkpoint at x"),
+        (["--output_dir=RUN", "--export_dir=e", "--decode_hparams=beam_sise=4"], 1, "beam_size"),
+        (["--output_dir=RUN", "--export_dir=e", "--precision=int4"], 2, "int4"),
+        (["--output_dir=RUN", "--export_dir=e", "--max_source_length=1"], 2, "max_source_length"),
+    ],
+)
+def test_mistakes_are_one_line(run_dir, tmp_path, monkeypatch, capsys, flags, status, says):
+    monkeypatch.chdir(tmp_path)
+    assert _export(*[flag.replace("RUN", str(run_dir)) for flag in flags]) == status
+    (line,) = capsys.readouterr().err.splitlines()
+    assert says in line
+    assert list(tmp_path.iterdir()) == []
