@@ -110,7 +110,9 @@ def latencies(flags: argparse.Namespace, texts: list[str]) -> None:
             how = "with warm-up" if warm_up else "without warm-up"
             report(f"start of the server {how}", f"{server.seconds:.1f} s")
             with server.connect() as one:
-                report(f"first request {how}", f"{timed(one.translate, of_twelve[:1]) * 1e3:.0f} ms")
+                report(
+                    f"first request {how}", f"{timed(one.translate, of_twelve[:1]) * 1e3:.0f} ms"
+                )
             if warm_up:
                 report("memory after the start", f"{server.memory():.0f} MB")
                 _single(server, of_twelve, flags.requests)

@@ -81,13 +81,18 @@ def versions(export_dir: str | os.PathLike[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
+def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what an exported version says of itself: its options, signatures, ..."""
+    return json.loads((pathlib.Path(path) / EXTRA / OPTIONS_FILE).read_text("utf-8"))
+
+
 def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int8: bool) -> None:
     served = signatures.ServingModel(model, int8=int8)
     functions = served.functions()
     tf.saved_model.save(served, str(path), signatures=functions)
     extra = path / EXTRA
     extra.mkdir()
-    recorded = {
+    record = {
         "problem": problem,
         "checkpoint": model.name,
         "options": dataclasses.asdict(model.options),
@@ -96,7 +101,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
     }
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)
     (path / BATCHING_FILE).write_text(_BATCHING, "utf-8")
-    (extra / OPTIONS_FILE).write_text(json.dumps(recorded, indent=2) + "\n", "utf-8")
+    (extra / OPTIONS_FILE).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
 
 def _publish(temporary: pathlib.Path, export_dir: pathlib.Path) -> pathlib.Path:

@@ -14,9 +14,11 @@ def strategy(name: str) -> tf.distribute.Strategy:
     "auto" is multi_worker where TF_CONFIG is set, mirrored where there are several GPUs, one
     device otherwise. "mirrored" without a GPU takes the logical CPUs, of which tests make two.
     """
-    if name == "auto":
+    if name == "auto" and _in_cluster():
+        name = "multi_worker"  # before anything starts TensorFlow's runtime, as collectives demand
+    elif name == "auto":
         several = len(tf.config.list_logical_devices("GPU")) > 1
-        name = "multi_worker" if _in_cluster() else "mirrored" if several else "one_device"
+        name = "mirrored" if several else "one_device"
     if name == "multi_worker":
         if not _in_cluster():
             raise errors.UserError("--strategy=multi_worker needs TF_CONFIG in the environment")
@@ -24,6 +26,15 @@ def strategy(name: str) -> tf.distribute.Strategy:
     if name == "mirrored":
         return tf.distribute.MirroredStrategy(_devices())
     return tf.distribute.get_strategy()  # one device: no strategy
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Return whether this process writes: of several workers, only the first one does."""
+    resolver = strategy.cluster_resolver
+    return resolver is None or (resolver.task_type, resolver.task_id) in (
+        ("worker", 0),
+        ("chief", 0),
+    )
 
 
 def use_xla(choice: str) -> bool:

@@ -19,14 +19,14 @@ class Reporter:
     """Reports one run; TensorBoard's event files go to the output_dir, dev figures to `eval/`.
 
     Args:
-      directory: the output_dir.
+      directory: the output_dir; None: no events.
       stream: where progress is shown: a bar on a terminal, otherwise a line now and then.
       first_step, last_step: the updates of this run are first_step + 1 ... last_step.
     """
 
     def __init__(
         self,
-        directory: str | pathlib.Path,
+        directory: pathlib.Path | None,
         *,
         stream: IO[str],
         first_step: int,
@@ -36,8 +36,10 @@ class Reporter:
         self._stream = stream
         self._summary_steps = summary_steps
         self._last_step = last_step
-        self._train_events = tf.summary.create_file_writer(str(directory))
-        self._eval_events = tf.summary.create_file_writer(str(pathlib.Path(directory) / "eval"))
+        self._train_events = self._eval_events = tf.summary.create_noop_writer()
+        if directory is not None:
+            self._train_events = tf.summary.create_file_writer(str(directory))
+            self._eval_events = tf.summary.create_file_writer(str(directory / "eval"))
         self._bar = None
         if stream.isatty():
             self._bar = tqdm.tqdm(

@@ -1,6 +1,7 @@
 """The training loop (Section 5), from a data_dir to an output_dir full of checkpoints (floor 4)."""
 
 import dataclasses
+import io
 import pathlib
 import time
 from collections.abc import Callable, Mapping
@@ -114,6 +115,9 @@ class _Training:
         self._hparams = hparams = found.hparams
         self._options = options
         self._strategy = devices.strategy(options.strategy)
+        self._is_chief = devices.is_chief(self._strategy)
+        if options.early_stopping_patience and self._strategy.cluster_resolver is not None:
+            raise errors.UserError("--early_stopping_patience works with one worker only")
         self._vocabulary = vocabulary.load(found.vocabulary_path)
         keras.utils.set_random_seed(options.random_seed)
         with self._strategy.scope():
@@ -159,7 +163,12 @@ class _Training:
         """Train, evaluate and save; see `train`."""
         first, damaged = self._checkpoints.restore_latest()
         last = self._hparams.train_steps
-        report = reporter.Reporter(self._directory, stream=stream, first_step=first, last_step=last)
+        report = reporter.Reporter(
+            self._directory if self._is_chief else None,
+            stream=stream if self._is_chief else io.StringIO(),
+            first_step=first,
+            last_step=last,
+        )
         for prefix in damaged:
             report.line(f"{prefix} is damaged; the checkpoint before it is used")
         if first == 0 and self._options.warm_start_from:
@@ -173,15 +182,15 @@ class _Training:
                 self._profile(step - first)
                 stopped_by = interrupted.signal
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
-                    self._pausing(report, self._checkpoints.save, step)
+                    self._pausing(report, self._save, step)
                     saved = time.monotonic()
                 if stopped_by:
                     break
-                if step % self._options.eval_frequency == 0 or step == last:
+                if self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
                     figures = self._pausing(report, self._evaluate, step, report)
                     if self._is_patience_over(step):
                         stopped_by = "patience"
-                        self._checkpoints.save(step)
+                        self._save(step)
                         break
         report.close()
         return Summary(
@@ -224,6 +233,11 @@ class _Training:
         try:
             result = self._train_step(batch, step=step, learning_rate=rate)
             loss, norm = float(result.loss), float(result.gradient_norm)
+        except tf.errors.UnavailableError as error:
+            raise errors.UserError(
+                f"a worker was lost at step {step}; start the same command on every worker again, "
+                "training continues from the last checkpoint"
+            ) from error
         except tf.errors.ResourceExhaustedError as error:
             raise errors.UserError(
                 f"out of memory at step {step} with a batch of {_shape(batch)}: lower "
@@ -268,6 +282,10 @@ class _Training:
         text = f"{figures}  (best so far)" if is_best else str(figures)
         report.evaluation(step, self._problem.name, figures.scalars(), text)
         return figures
+
+    def _save(self, step: int) -> None:
+        if self._is_chief:
+            self._checkpoints.save(step)
 
     def _is_patience_over(self, step: int) -> bool:
         patience = self._options.early_stopping_patience * self._options.eval_frequency

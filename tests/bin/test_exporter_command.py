@@ -3,6 +3,10 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite.bin import exporter
+from t2t_lite.data import t2t_vocabulary
+from t2t_lite.infer import translator
+from t2t_lite.model import transformer
+from t2t_lite.train import checkpoint, output_dir
 
 pytestmark = pytest.mark.integration
 
@@ -34,6 +38,31 @@ def test_writes_a_version_with_the_flags_in_it(run_dir, tmp_path, capsys):
     assert tokens["ids"].shape == (2, 6)
     assert tokens["truncated"].numpy().tolist() == [False, True]
     assert signatures["from_ids"](ids=tokens["ids"])["ids"].shape[1] <= 6 + 3
+
+
+def test_tensor2tensors_vocabulary_has_ids_only_and_it_says_so(shared_data, tmp_path, capsys):
+    (path,) = (shared_data / "t2t").glob("vocab.*.subwords")
+    subwords = t2t_vocabulary.SubwordVocabulary.load(path)
+    run = output_dir.Run(
+        problem="t2t_data",
+        data_dir="data",
+        vocabulary=path.name,
+        vocab_size=subwords.size,
+        hparams_set="tiny",
+        precision="float32",
+        random_seed=1,
+    )
+    target = tmp_path / "run"
+    output_dir.open_or_create(target, hparams=tiny_run.HPARAMS, run=run, vocabulary_path=path)
+    weights = transformer.Transformer(tiny_run.HPARAMS, subwords.size).named_variables()
+    checkpoint.write_weights(str(target / "ckpt-1"), weights)
+    assert _export(f"--output_dir={target}", f"--export_dir={tmp_path / 'export'}") == 0
+    assert "signatures from_ids\nthe vocabulary is tensor2tensor's" in capsys.readouterr().out
+    signatures = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures
+    assert list(signatures) == ["from_ids"]
+    found = signatures["from_ids"](ids=tf.constant([subwords.encode("A dog runs.")]))
+    model = translator.Translator.from_output_dir(target)
+    assert tuple(found["ids"].numpy()[0]) == model.translate(["A dog runs."])[0].ids
 
 
 @pytest.mark.parametrize(

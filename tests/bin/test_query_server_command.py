@@ -28,10 +28,16 @@ def server(run_dir, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def expected(run_dir):
-    """Return the outputs for the sentences and a blank line."""
+def translations(run_dir):
+    """Return the translations of the sentences and of a blank line."""
     model = translator.Translator.from_output_dir(run_dir)
-    return [t.text.replace("\n", " ") for t in model.translate([*tiny_run.SENTENCES, ""])]
+    return model.translate([*tiny_run.SENTENCES, ""])
+
+
+@pytest.fixture(scope="module")
+def expected(translations):
+    """Return their lines."""
+    return [translation.text.replace("\n", " ") for translation in translations]
 
 
 def _query(server, *flags, rest=False):
@@ -76,7 +82,7 @@ def test_pipe_in_a_process_of_its_own_starts_at_once(server, expected):
     assert seconds < 10  # a loaded machine; tests/serving/test_protocol.py sees no TensorFlow
 
 
-def test_prompt_survives_errors(server, expected, monkeypatch, capsys):
+def test_prompt_survives_errors(server, translations, expected, monkeypatch, capsys):
     typed = iter([tiny_run.SENTENCES[1], "", KeyboardInterrupt(), tiny_run.SENTENCES[4]])
 
     def read(prompt):
@@ -89,9 +95,10 @@ def test_prompt_survives_errors(server, expected, monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     assert _query(server) == 0
-    out = capsys.readouterr().out.splitlines()
-    answers = [line.removesuffix(" (cut off)") for line in out if line]
-    assert answers[1:] == [expected[1], expected[4]]
+    one, two = (
+        expected[place] + ("" if translations[place].finished else " (cut off)") for place in (1, 4)
+    )
+    assert capsys.readouterr().out == f"Type a sentence; Ctrl-D leaves.\n{one}\n\n{two}\n\n"
 
 
 def test_nbest_lines_alternate_text_and_score(server, monkeypatch, capsysbinary):

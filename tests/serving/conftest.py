@@ -1,5 +1,6 @@
 """One small export that the tests of serving share."""
 
+import keras
 import pytest
 import tensorflow as tf
 import tiny_run
@@ -11,6 +12,7 @@ from t2t_lite.serving import export
 @pytest.fixture(scope="session")
 def run_dir(tmp_path_factory):
     """Return the output_dir of a tiny run."""
+    keras.utils.set_random_seed(1)
     return tiny_run.write(tmp_path_factory.mktemp("served"))
 
 

@@ -1,4 +1,3 @@
-import json
 import os
 import pathlib
 import shutil
@@ -64,7 +63,7 @@ def test_signatures_have_the_documented_types(signatures):
 
 
 def test_options_are_recorded(export_dir):
-    recorded = json.loads((export_dir / "1" / "assets.extra" / "t2t_lite.json").read_text())
+    recorded = export.recorded(export_dir / "1")
     assert recorded["options"]["beam_size"] == 4
     assert recorded["options"]["max_source_length"] == 100
     assert recorded["weights"] == "float32"

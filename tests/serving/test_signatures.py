@@ -6,7 +6,6 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite.infer import scoring, translator
-from t2t_lite.model import transformer
 from t2t_lite.serving import signatures as served
 
 TEXTS = [*tiny_run.SENTENCES, "zebra", "x", "the park", "two dogs run " * 8]
@@ -149,19 +148,3 @@ def test_ensemble_is_the_translators(tmp_path):
     found = {k: v.numpy() for k, v in functions["serving_default"](tf.constant(TEXTS)).items()}
     for place, expected in enumerate(model.translate(TEXTS)):
         _same(found, place, expected)
-
-
-def test_tensor2tensors_vocabulary_has_ids_only(shared_data):
-    from t2t_lite.data import t2t_vocabulary
-
-    (path,) = (shared_data / "t2t").glob("vocab.*.subwords")
-    subwords = t2t_vocabulary.SubwordVocabulary.load(path)
-    tf.random.set_seed(1)
-    model = translator.Translator(
-        transformer.Transformer(tiny_run.HPARAMS, subwords.size), subwords
-    )
-    functions = served.ServingModel(model).functions()
-    assert list(functions) == ["from_ids"]
-    ids = subwords.encode("A dog runs.")
-    found = functions["from_ids"](tf.constant([ids]))["ids"].numpy()[0]
-    assert tuple(found) == model.translate(["A dog runs."])[0].ids
