@@ -46,7 +46,7 @@ class HParams:
     max_tokens_per_device: int = 0  # more are cut into parts that follow one another; 0: no limit
     accumulation_steps: int = 1  # such parts at least
     max_length: int = 256  # longer pairs do not train; positions of `learned`
-    max_buckets: int = 12  # shapes of batches; each is compiled once
+    max_buckets: int = 24  # shapes of batches, at most; each is compiled once
     train_steps: int = 100_000
     # Decoding (6.1)
     averaged_checkpoints: int = 5  # the last ones, written every 10 minutes

@@ -8,6 +8,7 @@ One output line for every input line, in order; "-" is the standard input or out
 command, given again, goes on where it stopped.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -76,8 +77,12 @@ def _run() -> None:
         changes = {"return_beams": changes.get("beam_size", 4), **changes}
     with command.quiet_import():
         from t2t_lite.infer import translator
+    one_by_one = FLAGS.decode_interactive or FLAGS.stream
     model = translator.Translator.from_output_dir(
-        FLAGS.output_dir, FLAGS.checkpoint_path, **changes
+        FLAGS.output_dir,
+        FLAGS.checkpoint_path,
+        devices=[""] if one_by_one else _devices(),
+        **changes,
     )
     if FLAGS.decode_interactive:
         prompt.converse(model)
@@ -107,6 +112,22 @@ def _check_flags() -> None:
         raise errors.UserError(f'{given[0]} needs --decode_to_file ("-" is the standard output)')
     if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
         raise errors.UserError("--stream needs --decode_from_file=- and --decode_to_file=-")
+
+
+def _devices() -> list[str]:
+    """Return every GPU; or each core of the CPU, so that it decodes a batch of its own.
+
+    Two batches on a core each are faster than one after the other on both: nothing waits.
+    """
+    import tensorflow as tf
+
+    gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
+    if gpus:
+        return [gpu.name for gpu in gpus]
+    cores = len(os.sched_getaffinity(0))
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(cores)
+    return [""] * cores
 
 
 def _decode_file(model: "translator.Translator") -> None:

@@ -106,6 +106,17 @@ def test_one_trace_serves_every_batch():
     assert model.translate_ids.experimental_get_tracing_count() == 1
 
 
+def test_several_devices_share_the_batches(translate):
+    # One trace, two workers; on GPUs the names of the devices stand in the place of "".
+    model = translator.Translator(
+        tiny_run.model(), tiny_run.subwords(), _options(batch_size=2), devices=["", "CPU:0"]
+    )
+    for found, expected in zip(model.translate(TEXTS), translate(TEXTS)):
+        assert _same(found, expected)
+    indices = [[i for i, _ in batch] for batch in model.translate_batches(["x", "y z", "dog"])]
+    assert sorted(len(batch) for batch in indices) == [1, 2]
+
+
 def test_weights_are_read_at_every_call():
     # The trainer makes one translator and uses it at every evaluation.
     model, other = tiny_run.model(1), tiny_run.model(2)
