@@ -16,7 +16,7 @@ from collections import defaultdict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("commands", nargs="+")
     parser.add_argument("--rounds", type=int, default=5)
     flags = parser.parse_args()

@@ -2,9 +2,11 @@
 
 Workload D: d_model 256, 3 + 3 layers, 4 heads, d_ff 1024, shared vocabulary of 8,000, random
 weights; 32 sentences of 32 source ids, every output exactly 32 tokens (EOS blocked). The figure is
-target tokens of the best hypothesis a second. `--target_length` decodes longer outputs.
+target tokens of the best hypothesis a second, in graph mode without XLA: what an exported model
+runs. As in t2t-lite-decoder each thread decodes a part of the sentences; with `--workers=1` all are
+one batch whose operations have the threads. `--target_length` decodes longer outputs.
 
-  python benchmarks/decode.py --precision=float32
+  python benchmarks/compare.py "python benchmarks/decode.py" "other/bin/python bench.py"
 """
 
 import argparse
@@ -12,6 +14,7 @@ import json
 import os
 import statistics
 import time
+from concurrent import futures
 
 BATCH, SOURCE, BEAM, VOCABULARY = 32, 32, 4, 8000
 
@@ -22,6 +25,7 @@ def main() -> None:
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--target_length", type=int, default=32)
     parser.add_argument("--threads", type=int, default=int(os.environ.get("BENCH_THREADS", "2")))
+    parser.add_argument("--workers", type=int, default=0, help="default: as many as threads")
     parser.add_argument("--runs", type=int, default=int(os.environ.get("BENCH_RUNS", "5")))
     arguments = parser.parse_args()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -63,8 +67,9 @@ def workload(arguments):
     from t2t_lite.infer import beam_search
     from t2t_lite.model import decoding, transformer
 
-    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    workers = arguments.workers or arguments.threads
+    tf.config.threading.set_intra_op_parallelism_threads(max(arguments.threads // workers, 1))
+    tf.config.threading.set_inter_op_parallelism_threads(workers)
     tf.random.set_seed(1)
     hparams = config.HParams(
         d_model=256, d_ff=1024, num_heads=4, d_k=64, d_v=64, num_encoder_layers=3,
@@ -86,11 +91,12 @@ def workload(arguments):
             grow_fn=stepper.grow,
         )
 
-    inputs = tf.constant(np.random.default_rng(0).integers(10, VOCABULARY, (BATCH, SOURCE)))
-    inputs = tf.cast(inputs, tf.int32)
+    inputs = np.random.default_rng(0).integers(10, VOCABULARY, (BATCH, SOURCE)).astype(np.int32)
+    parts = np.array_split(inputs, workers)
+    pool = futures.ThreadPoolExecutor(workers)
     return (
-        lambda: search(inputs).scores.numpy(),
-        lambda: sorted(set(search(inputs).lengths.numpy().ravel().tolist())),
+        lambda: list(pool.map(lambda part: search(part).scores.numpy(), parts)),
+        lambda: sorted({int(n) for part in parts for n in search(part).lengths[:, 0]}),
     )
 
 

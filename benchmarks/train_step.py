@@ -22,7 +22,7 @@ WORKLOAD_W = config.HParams(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--hparams_set", help="instead of workload W")
     parser.add_argument("--xla", choices=["auto", "on", "off"], default="auto")

@@ -36,15 +36,15 @@ def subwords() -> vocabulary.Vocabulary:
     return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300))
 
 
-def model(seed: int = 2, *, eos_gain: float = 7.0) -> transformer.Transformer:
+def model(seed: int = 1, *, eos_gain: float = 8.0) -> transformer.Transformer:
     """Return a model whose outputs differ, end at different lengths or hit their limit."""
-    rng = np.random.default_rng(seed)
     result = transformer.Transformer(HPARAMS, subwords().size)
     variables = result.named_variables()
     for name, variable in variables.items():
+        rng = np.random.default_rng([seed, *name.encode()])  # whatever the variables' order
         variable.assign(rng.normal(1.0 * name.endswith("scale"), 0.4, variable.shape))
     # Random signs: with tied embeddings the model would otherwise repeat its last token.
-    signs = rng.choice([-2.0, 2.0], HPARAMS.d_model)
+    signs = np.random.default_rng(seed).choice([-2.0, 2.0], HPARAMS.d_model)
     variables["decoder_0/feed_forward_norm/scale"].assign(signs)
     # The product of this bias with the embedding of EOS is added to the logit of EOS.
     eos_row = variables["embedding/matrix"][1]
@@ -53,7 +53,7 @@ def model(seed: int = 2, *, eos_gain: float = 7.0) -> transformer.Transformer:
     return result
 
 
-def write(directory: pathlib.Path, *, seeds=(2,), problem: str = "toy_ende") -> pathlib.Path:
+def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> pathlib.Path:
     """Write an output_dir with one checkpoint for each seed, ckpt-1, ckpt-2, ..."""
     path = directory / "vocab.model"
     directory.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ def _average() -> None:
     output_dir.read(FLAGS.output_dir)
     if FLAGS.checkpoints:
         steps = {str(step): path for step, path in checkpoint.list_checkpoints(FLAGS.output_dir)}
-        prefixes = [steps.get(item, item) for item in FLAGS.checkpoints]
+        prefixes: list[str] = [steps.get(str(item), str(item)) for item in FLAGS.checkpoints]
         for prefix in prefixes:
             if prefix.isdigit():
                 raise errors.UserError(f"{FLAGS.output_dir} has no checkpoint of step {prefix}")

@@ -8,6 +8,7 @@ One output line for every input line, in order; "-" is the standard input or out
 command, given again, goes on where it stopped.
 """
 
+import contextlib
 import os
 import sys
 import time
@@ -125,8 +126,9 @@ def _devices() -> list[str]:
     if gpus:
         return [gpu.name for gpu in gpus]
     cores = len(os.sched_getaffinity(0))
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(cores)
+    with contextlib.suppress(RuntimeError):  # TensorFlow runs already: called from Python
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(cores)
     return [""] * cores
 
 

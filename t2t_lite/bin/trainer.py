@@ -7,7 +7,7 @@ The same command continues a run that was stopped.
 
 import dataclasses
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
@@ -91,7 +91,8 @@ def _train() -> None:
     with command.quiet_import():
         from t2t_lite.train import trainer
     names = [field.name for field in dataclasses.fields(trainer.Options)]
-    options = trainer.Options(**{name: FLAGS[name].value for name in names})
+    values: dict[str, Any] = {name: FLAGS[name].value for name in names}
+    options = trainer.Options(**values)
     summary = trainer.train(
         problem,
         data_dir=FLAGS.data_dir,

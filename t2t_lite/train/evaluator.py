@@ -4,7 +4,7 @@ import pathlib
 from typing import NamedTuple
 
 from t2t_lite import config
-from t2t_lite.data import manifest, pipeline, vocabulary
+from t2t_lite.data import manifest, pipeline, t2t_vocabulary, vocabulary
 from t2t_lite.data import problem as problems
 from t2t_lite.evaluate import bleu
 from t2t_lite.infer import translator
@@ -48,7 +48,7 @@ class Evaluator:
         model: transformer.Transformer,
         *,
         hparams: config.HParams,
-        vocab: vocabulary.Vocabulary,
+        vocab: vocabulary.Vocabulary | t2t_vocabulary.SubwordVocabulary,
         sentences: int,
     ):
         self._problem = problem

@@ -40,7 +40,7 @@ def test_two_shapes_are_nearly_the_best_two():
         rng = np.random.default_rng(seed)
         table = np.unique(rng.integers(1, 10, (12, 2)), axis=0)
         table = np.concatenate([table, rng.integers(1, 9, (len(table), 1))], axis=1)
-        sizes = list(itertools.product(range(1, 10), repeat=2))
+        sizes = list(itertools.product(range(1, 10), range(1, 10)))
         best = max(buckets.fill(table, pair) for pair in itertools.combinations(sizes, 2))
         chosen = buckets.choose(table, max_buckets=2, min_fill=1.0)
         assert len(chosen) <= 2

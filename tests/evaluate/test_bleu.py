@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from sacrebleu.metrics import BLEU
+from sacrebleu.metrics.bleu import BLEU
 
 from t2t_lite import errors
 from t2t_lite.data import text_files

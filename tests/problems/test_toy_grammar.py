@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from t2t_lite.problems import (
+from t2t_lite.problems import (  # pyright: ignore[reportMissingImports] (setup.cfg maps it)
     toy_actions,
     toy_clauses,
     toy_grammar,

@@ -37,7 +37,8 @@ def test_weights_are_stored_by_name(tmp_path):
 
 def test_restoring_continues_weights_and_data(tmp_path):
     made, variables, data = _checkpoints(tmp_path, 5)
-    next(data), next(data)
+    next(data)
+    next(data)
     made.save(7)
     again, variables, data = _checkpoints(tmp_path, 0)
     assert again.restore_latest() == (7, [])
@@ -70,7 +71,8 @@ def test_the_oldest_go(tmp_path):
 
 def test_resolve_finds_prefix_folder_and_newest(tmp_path):
     made, _, _ = _checkpoints(tmp_path)
-    made.save(9), made.save(10)
+    made.save(9)
+    made.save(10)
     assert checkpoint.resolve(tmp_path).endswith("ckpt-10")
     assert checkpoint.resolve("elsewhere", str(tmp_path)).endswith("ckpt-10")
     assert checkpoint.resolve(tmp_path, str(tmp_path / "ckpt-9")).endswith("ckpt-9")
