@@ -8,7 +8,7 @@ the places that are left, scored in the same way and marked as not finished. Wit
 greedy decoding: only the best extension counts.
 
 What each sentence gets depends on no other: it has its own limit and its own decision to stop, and
-sentences that are done leave the batch every SEGMENT steps.
+sentences that are done leave the batch as soon as they are a quarter of it.
 
 Nothing is ever reordered. A beam's input at a time step t is slot (t, n) for good, there its keys
 and values stay, and `ancestry` [B, N, T] says which slot a hypothesis went through at each time. So
@@ -55,6 +55,7 @@ class _Sentences(NamedTuple):
     rows: tf.Tensor  # [B] its place in the whole batch
     max_lengths: tf.Tensor  # [B]
     prefix_ids: tf.Tensor  # [B, P + 1], 0 where the search is free
+    uniforms: tf.Tensor  # [B, U] random numbers for sampling
 
 
 class _Beams(NamedTuple):
@@ -77,6 +78,7 @@ class _Settings(NamedTuple):
     min_length: int
     vocabulary: top_k.Vocabulary
     has_prefix: bool
+    sampling: candidates.Sampling | None
 
 
 def search(
@@ -92,6 +94,8 @@ def search(
     forbidden_ids: tuple[int, ...] = (),
     min_length: int = 0,
     prefix_ids: tf.Tensor | None = None,
+    sampling: candidates.Sampling | None = None,
+    uniforms: tf.Tensor | None = None,
     grow_fn: GrowFunction | None = None,
 ) -> Hypotheses:
     """Find the `num_kept` best outputs of each sentence.
@@ -111,10 +115,14 @@ def search(
       forbidden_ids: other ids that are never emitted.
       min_length: outputs have at least so many tokens, EOS included.
       prefix_ids: int32 [B, P], tokens that the outputs begin with, padded with 0.
+      sampling: draw the tokens of one beam at random instead of taking the best.
+      uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to draw with.
       grow_fn: (state, num_steps) -> state with room for num_steps more; none if nothing grows.
     """
     if not 1 <= num_kept <= beam_size:
         raise ValueError(f"num_kept is from 1 to beam_size ({beam_size}), got {num_kept}")
+    if sampling and (beam_size > 1 or uniforms is None):
+        raise ValueError("sampling has one beam, and needs uniforms")
     blockable = (eos_id,) if min_length > 1 else ()
     settings = _Settings(
         alpha=alpha,
@@ -122,6 +130,7 @@ def search(
         min_length=min_length,
         vocabulary=top_k.Vocabulary(vocab_size, forbidden=forbidden_ids, blockable=blockable),
         has_prefix=prefix_ids is not None,
+        sampling=sampling,
     )
     max_lengths = tf.maximum(max_lengths, 1)
     batch_size = tf.shape(max_lengths)[0]
@@ -131,6 +140,7 @@ def search(
         rows=tf.range(batch_size),
         max_lengths=max_lengths,
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
+        uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
     beams = _start(batch_size, beam_size, num_kept)
     results = Hypotheses(
@@ -140,35 +150,45 @@ def search(
         finished=tf.zeros([batch_size, num_kept], tf.bool),
     )
 
-    def segment(first, results, sentences, beams, state):
-        """Allot SEGMENT time steps, run them, note the results, drop what is done."""
-        end = first + SEGMENT
-        beams = _grow(beams)
+    def grow(results, beams, state):
         state = grow_fn(state, SEGMENT) if grow_fn else state
-        _, beams, state = tf.while_loop(
-            lambda position, beams, _: (position < end) & tf.reduce_any(beams.active),
+        return _widen(results), _grow(beams), state
+
+    def segment(position, results, sentences, beams, state):
+        """Run steps until time is up or enough sentences are done; note and drop these."""
+        room = tf.shape(beams.ancestry)[2]
+        results, beams, state = tf.cond(
+            position < room,
+            lambda: (results, beams, state),
+            lambda: grow(results, beams, state),
+        )
+        room = tf.shape(beams.ancestry)[2]
+        least = tf.size(sentences.rows) * 3 // 4
+        position, beams, state = tf.while_loop(
+            lambda position, beams, _: (position < room) & (_num_active(beams) > least),
             lambda position, beams, state: (
                 position + 1,
                 *_step(step_fn, position, beams, state, sentences, settings),
             ),
-            (first, beams, state),
+            (position, beams, state),
             parallel_iterations=1,
         )
         results = _note(results, sentences.rows, _hypotheses(beams, settings))
         sentences, beams, state = _drop_done(sentences, beams, state)
-        return end, results, sentences, beams, state
+        return position, results, sentences, beams, state
 
-    grown_state = grow_fn(initial_state, SEGMENT) if grow_fn else initial_state
+    at_first = (results, beams, initial_state)
+    results_shape, beams_shape, state_shape = _invariants(at_first, grow(*at_first))
     _, results, *_ = tf.while_loop(
-        lambda first, results, sentences, *_: tf.size(sentences.rows) > 0,
+        lambda position, results, sentences, *_: tf.size(sentences.rows) > 0,
         segment,
         (tf.constant(0), results, sentences, beams, initial_state),
         shape_invariants=(
             tf.TensorShape([]),
-            _invariants(results, _widen(results)),
+            results_shape,
             _invariants(sentences, sentences),
-            _invariants(beams, _grow(beams)),
-            _invariants(initial_state, grown_state),
+            beams_shape,
+            state_shape,
         ),
         parallel_iterations=1,
     )
@@ -225,16 +245,27 @@ def _enter_slots(beams: _Beams, position: tf.Tensor) -> _Beams:
 def _candidates(
     logits, position, beams: _Beams, sentences: _Sentences, settings: _Settings
 ) -> candidates.Candidates:
-    """Return the 2 N best extensions; with one beam, the best only."""
+    """Return the 2 N best extensions; with one beam only the best, or one drawn at random."""
     num_beams = beams.ids.shape[1]
     probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
-    found = candidates.best(
-        probabilities,
-        beams.scores,
-        num_candidates=2 * num_beams if num_beams > 1 else 1,
-        vocabulary=settings.vocabulary,
-        blocked=position + 1 < settings.min_length if settings.min_length > 1 else None,
-    )
+    blocked = position + 1 < settings.min_length if settings.min_length > 1 else None
+    if settings.sampling:
+        found = candidates.sampled(
+            probabilities,
+            beams.scores,
+            tf.gather(sentences.uniforms, position, axis=1),
+            sampling=settings.sampling,
+            vocabulary=settings.vocabulary,
+            blocked=blocked,
+        )
+    else:
+        found = candidates.best(
+            probabilities,
+            beams.scores,
+            num_candidates=2 * num_beams if num_beams > 1 else 1,
+            vocabulary=settings.vocabulary,
+            blocked=blocked,
+        )
     if not settings.has_prefix:
         return found
     # The last column of the prefix is 0 for all: free.
@@ -360,8 +391,12 @@ def _grow(beams: _Beams) -> _Beams:
 
 def _note(results: Hypotheses, rows: tf.Tensor, found: Hypotheses) -> Hypotheses:
     """Write what sentences `rows` of the whole batch have so far over what they had."""
-    pairs = zip(_widen(results), found)
+    pairs = zip(results, found)
     return Hypotheses(*(tf.tensor_scatter_nd_update(old, rows[:, None], new) for old, new in pairs))
+
+
+def _num_active(beams: _Beams) -> tf.Tensor:
+    return tf.math.count_nonzero(beams.active, dtype=tf.int32)
 
 
 def _widen(results: Hypotheses) -> Hypotheses:

@@ -54,6 +54,51 @@ def best(
     return Candidates(totals, ids, places // k)
 
 
+class Sampling(NamedTuple):
+    """How a token is drawn: from p^(1 / temperature), of the `top_k` most probable tokens (0: all)
+    and of these the fewest that together have `top_p` of the probability."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+def sampled(
+    probabilities: tf.Tensor,
+    scores: tf.Tensor,
+    uniforms: tf.Tensor,
+    *,
+    sampling: Sampling,
+    vocabulary: top_k.Vocabulary,
+    blocked: tf.Tensor | None = None,
+) -> Candidates:
+    """Return one extension, drawn at random, of the one beam of each sentence; M = N = 1.
+
+    Args:
+      probabilities: float32 [B, W].
+      scores: [B, 1].
+      uniforms: [B], random numbers from 0 to 1; what is drawn is a function of them.
+      sampling: the distribution to draw from. Scores stay those of the model.
+      vocabulary: which columns may be emitted.
+      blocked: scalar bool: whether the vocabulary's blockable ids are forbidden now.
+    """
+    num_columns = probabilities.shape[1]
+    allowed = vocabulary.may_emit(num_columns, blocked)
+    masked = tf.where(allowed, probabilities, -1.0)
+    values, ids = tf.math.top_k(masked, min(sampling.top_k or num_columns, num_columns))
+    logs = log(values)
+    weights = tf.nn.softmax(logs / sampling.temperature)
+    # A token stays while those before it have less than top_p together; so the first one does.
+    before = tf.cumsum(weights, axis=1, exclusive=True)
+    weights = tf.where(before < sampling.top_p, weights, 0.0)
+    ends = tf.cumsum(weights, axis=1)
+    drawn = tf.reduce_sum(tf.cast(ends <= uniforms[:, None] * ends[:, -1:], tf.int32), axis=1)
+    last = tf.math.count_nonzero(weights, axis=1, dtype=tf.int32) - 1
+    place = tf.minimum(drawn, last)[:, None]
+    totals = scores + tf.gather(logs, place, batch_dims=1)
+    return Candidates(totals, tf.gather(ids, place, batch_dims=1), tf.zeros_like(place))
+
+
 def forced(
     free: Candidates, probabilities: tf.Tensor, scores: tf.Tensor, ids: tf.Tensor
 ) -> Candidates:

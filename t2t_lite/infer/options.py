@@ -19,6 +19,11 @@ class DecodeOptions:
     return_beams: int = 1  # outputs of each input, best first
     min_length: int = 0  # an output has at least so many tokens, EOS included
     prefix: str = ""  # every output begins with this text
+    sampling: bool = False  # draw return_beams outputs at random, instead of searching
+    temperature: float = 1.0  # of sampling: below 1 the probable becomes more probable
+    top_k: int = 0  # sample from so many tokens; 0: from all
+    top_p: float = 1.0  # sample from the fewest tokens that together have this probability
+    seed: int = 1  # of sampling
     max_source_length: int = 512  # of a longer input only so many tokens are read
     batch_size: int = 64  # sentences of a batch, at most
     batch_tokens: int = 4096  # source tokens of a batch, padding included, at most
@@ -28,7 +33,12 @@ class DecodeOptions:
         for name in ("beam_size", "return_beams", "max_source_length", "batch_size"):
             if getattr(self, name) < 1:
                 raise errors.UserError(f"{name} is at least 1, got {getattr(self, name)}")
-        if self.return_beams > self.beam_size:
+        if self.temperature <= 0 or not 0 < self.top_p <= 1 or self.top_k < 0:
+            raise errors.UserError(
+                "expected temperature above 0, top_p above 0 and at most 1, top_k at least 0; got "
+                f"{self.temperature}, {self.top_p}, {self.top_k}"
+            )
+        if self.return_beams > self.beam_size and not self.sampling:
             raise errors.UserError(
                 f"return_beams is at most beam_size ({self.beam_size}), got {self.return_beams}"
             )
@@ -36,6 +46,9 @@ class DecodeOptions:
             raise errors.UserError(
                 f"precision is one of {Precision.__args__}, got {self.precision!r}"
             )
+
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
@@ -69,8 +82,8 @@ def parse(text: str) -> dict[str, Any]:
             hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(types)}"
             raise errors.UserError(f"--decode_hparams: unknown name {name!r}; {hint}")
         try:
-            changes[name] = types[name](value)
-        except ValueError as error:
+            changes[name] = _FLAGS[value.lower()] if types[name] is bool else types[name](value)
+        except (ValueError, KeyError) as error:
             raise errors.UserError(
                 f"--decode_hparams: {name} is {types[name].__name__}, got {value!r}"
             ) from error

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Sequence
 from concurrent import futures
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite.data import t2t_vocabulary
 from t2t_lite.data import vocabulary as vocabularies
-from t2t_lite.infer import batching, beam_search, options
+from t2t_lite.infer import batching, beam_search, candidates, options
 from t2t_lite.model import decoding, transformer
 from t2t_lite.train import checkpoint, output_dir
 
@@ -107,6 +108,10 @@ class Translator:
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
         self.continue_ids = tf.function(self._search, input_signature=[ids, ids], autograph=False)
+        uniforms = tf.TensorSpec([None, None], tf.float32)
+        self.sample_ids = tf.function(
+            self._search, input_signature=[ids, ids, uniforms], autograph=False
+        )
 
     @classmethod
     def from_output_dir(
@@ -179,7 +184,9 @@ class Translator:
             try:
                 with tf.device(device) if device else contextlib.nullcontext():
                     found = self._translate_batch(
-                        [sources[place] for place in group], [starts[place] for place in group]
+                        [indices[place] for place in group],
+                        [sources[place] for place in group],
+                        [starts[place] for place in group],
                     )
             finally:
                 free.put(device)
@@ -201,25 +208,40 @@ class Translator:
         ]
 
     def _translate_batch(
-        self, sources: Sequence[Source], prefixes: Sequence[Sequence[int]]
+        self,
+        indices: Sequence[int],
+        sources: Sequence[Source],
+        prefixes: Sequence[Sequence[int]],
     ) -> list[Translation]:
-        inputs = batching.pad([source.ids for source in sources])
-        if any(prefixes):
-            found = self.continue_ids(inputs, batching.pad(prefixes))
+        """Translate one batch; `indices` of the texts choose the random numbers of each."""
+        # A search yields return_beams hypotheses of a row, sampling one of each of so many rows.
+        copies = self.options.return_beams if self.options.sampling else 1
+        inputs = batching.pad([source.ids for source in sources for _ in range(copies)])
+        starts = batching.pad([prefix for prefix in prefixes for _ in range(copies)])
+        if self.options.sampling:
+            # A row for each token, so that a text's numbers do not depend on the batch's width.
+            shape = [inputs.shape[1] + max(self.options.extra_length, 1), copies]
+            seeds = ([self.options.seed, index] for index in indices)
+            uniforms = [np.random.default_rng(s).random(shape, np.float32).T for s in seeds]
+            found = self.sample_ids(inputs, starts, np.concatenate(uniforms))
+        elif any(prefixes):
+            found = self.continue_ids(inputs, starts)
         else:
             found = self.translate_ids(inputs)
         found = beam_search.Hypotheses(*(tensor.numpy() for tensor in found))
+        # [B * copies, K, ...] --> [B, copies * K, ...]
+        found = beam_search.Hypotheses(*(x.reshape(len(sources), -1, *x.shape[2:]) for x in found))
         return [
-            Translation(
-                hypotheses=tuple(
-                    self._hypothesis(found, row, place)
-                    for place in range(self.options.return_beams)
-                    if found.lengths[row, place]
-                ),
-                truncated=source.truncated,
-            )
+            Translation(hypotheses=self._hypotheses(found, row), truncated=source.truncated)
             for row, source in enumerate(sources)
         ]
+
+    def _hypotheses(self, found: beam_search.Hypotheses, row: int) -> tuple[Hypothesis, ...]:
+        """Return the hypotheses of one sentence, best first."""
+        places = [place for place, length in enumerate(found.lengths[row]) if length]
+        if self.options.sampling:
+            places.sort(key=lambda place: -found.scores[row, place])
+        return tuple(self._hypothesis(found, row, place) for place in places)
 
     def _hypothesis(self, found: beam_search.Hypotheses, row: int, place: int) -> Hypothesis:
         ids = found.ids[row, place, : found.lengths[row, place]].tolist()
@@ -231,27 +253,43 @@ class Translator:
         )
 
     def _search(
-        self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None
+        self,
+        inputs: tf.Tensor,
+        prefix_ids: tf.Tensor | None = None,
+        uniforms: tf.Tensor | None = None,
     ) -> beam_search.Hypotheses:
-        """Translate ids in the graph: `translate_ids(inputs)`, `continue_ids(inputs, prefix_ids)`.
+        """Translate ids in the graph.
+
+        `translate_ids(inputs)`, `continue_ids(inputs, prefix_ids)` and `sample_ids(inputs,
+        prefix_ids, uniforms)` are this as a tf.function.
 
         Args:
           inputs: int32 [B, S], each with EOS, padded with 0.
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
+          uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
-        stepper = decoding.stepper(self.models, self.options.beam_size)
+        is_search = uniforms is None
+        beam_size = self.options.beam_size if is_search else 1
+        sampling = candidates.Sampling(
+            temperature=self.options.temperature,
+            top_k=self.options.top_k,
+            top_p=self.options.top_p,
+        )
+        stepper = decoding.stepper(self.models, beam_size)
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
         return beam_search.search(
             stepper.step,
             stepper.encode(inputs),
             max_lengths=lengths + self.options.extra_length,
-            beam_size=self.options.beam_size,
-            num_kept=self.options.return_beams,
+            beam_size=beam_size,
+            num_kept=self.options.return_beams if is_search else 1,
             alpha=self.options.alpha,
             min_length=self.options.min_length,
             vocab_size=self.vocabulary.size,
             eos_id=vocabularies.EOS_ID,
             forbidden_ids=self._forbidden_ids,
             prefix_ids=prefix_ids,
+            sampling=None if is_search else sampling,
+            uniforms=uniforms,
             grow_fn=stepper.grow,
         )

@@ -99,6 +99,29 @@ def test_prefix_of_each_text_or_of_all(translate):
     assert _same(translate([TEXTS[0]], prefix="two ")[0], found[0])
 
 
+def test_samples_depend_on_the_seed_and_the_place_alone(translate):
+    settings = {"sampling": True, "return_beams": 5, "beam_size": 1}
+    texts = TEXTS[:3]
+    found = translate(texts, **settings)
+    small_batches = translate(texts, batch_size=1, **settings)
+    other_seed = translate(texts, seed=2, **settings)
+    assert [t.ids for t in found] == [t.ids for t in small_batches]
+    assert [t.ids for t in found] != [t.ids for t in other_seed]
+    for translation in found:
+        scores = [h.score for h in translation.hypotheses]
+        assert scores == sorted(scores, reverse=True)
+        assert len({h.ids for h in translation.hypotheses}) > 1
+    prefixed = translate(texts, prefixes=["two "] * 3, **settings)
+    assert all(h.text.startswith("two ") for t in prefixed for h in t.hypotheses)
+
+
+def test_sampling_from_one_token_is_greedy(translate):
+    greedy = translate(TEXTS, beam_size=1)
+    for settings in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-3}):
+        for found, expected in zip(translate(TEXTS, sampling=True, **settings), greedy):
+            assert _same(found, expected)
+
+
 def test_one_trace_serves_every_batch():
     model = translator.Translator(tiny_run.model(), tiny_run.subwords(), _options(beam_size=2))
     for texts in (TEXTS, TEXTS[:1], ["x" * 50], TEXTS[2:4]):
@@ -174,17 +197,20 @@ def test_batches_by_length_within_the_budget():
 
 def test_options_are_typed_and_checked():
     assert options.parse("beam_size=8,alpha=1") == {"beam_size": 8, "alpha": 1.0}
+    assert options.parse("sampling=true") == {"sampling": True}
     assert options.parse("prefix=Das ist") == {"prefix": "Das ist"}
     for text, message in [
         ("beem_size=8", "did you mean beam_size"),
         ("beam_size=many", "beam_size is int, got 'many'"),
         ("beam_size", "expected name=value"),
+        ("sampling=maybe", "sampling is bool, got 'maybe'"),
     ]:
         with pytest.raises(errors.UserError, match=message):
             options.parse(text)
     for changes, message in [
         ({"return_beams": 5}, "at most beam_size"),
         ({"beam_size": 0}, "at least 1"),
+        ({"top_p": 0.0}, "top_p above 0"),
         ({"precision": "int3"}, "precision is one of"),
     ]:
         with pytest.raises(errors.UserError, match=message):

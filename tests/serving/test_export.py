@@ -85,13 +85,23 @@ def test_warm_up_requests_run(export_dir, signatures):
     assert {size for name, size in met if name == "serving_default"} == {1, 8, 32}
 
 
-def test_next_version_is_readable_by_others_and_needs_nothing_else(run_dir, tmp_path):
+def test_next_version_appears_whole_and_needs_nothing_else(run_dir, tmp_path, monkeypatch):
+    renamed = []
+
+    def rename(source, target):
+        assert (source / "assets.extra" / "t2t_lite.json").stat().st_size > 0
+        assert not target.exists()
+        renamed.append(target)
+        os.replace(source, target)
+
     shutil.copytree(run_dir, tmp_path / "run")
     exports = tmp_path / "exports"
     (exports / "7").mkdir(parents=True)
     (exports / "notes").mkdir()
+    monkeypatch.setattr(os, "rename", rename)
     path = export.export(tmp_path / "run", exports)
-    assert path == exports / "8"
+    monkeypatch.undo()
+    assert renamed == [path] == [exports / "8"]
     assert export.versions(exports) == [7, 8]
     assert sorted(p.name for p in exports.iterdir()) == ["7", "8", "notes"]
     umask = os.umask(0)

@@ -1,0 +1,125 @@
+"""Turn a trained model into one that CTranslate2 runs (pip install ctranslate2).
+
+  python scripts/to_ctranslate2.py --output_dir=run --target=ct2_model [--checkpoint_path=...]
+
+CTranslate2 takes and gives pieces of text: cut it with the SentencePiece model that is copied into
+the folder, and end each source with "</s>". Its length penalty divides by n^alpha, not by
+((5 + n) / 6)^alpha, so only with length_penalty=0 (ours: alpha=0) are both searches the same.
+"""
+
+import argparse
+import pathlib
+import shutil
+import sys
+
+import numpy as np
+
+from t2t_lite import errors
+from t2t_lite.data import vocabulary
+from t2t_lite.model import normalization, transformer
+from t2t_lite.train import checkpoint, output_dir
+
+MAX_POSITIONS = 1024
+# Its row of the decoder's embedding is zero, which is the decoder's first input; never emitted.
+START = "<pad>"
+
+
+def main() -> int:
+    """Convert; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--output_dir", required=True)
+    parser.add_argument("--target", required=True, help="a folder; made, or replaced if it exists")
+    parser.add_argument("--checkpoint_path")
+    parser.add_argument("--quantization", help="int8, bfloat16, ...; default: as trained")
+    flags = parser.parse_args()
+    try:
+        convert(flags.output_dir, flags.target, flags.checkpoint_path, flags.quantization)
+    except errors.UserError as error:
+        print(f"to_ctranslate2: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def convert(
+    directory: str,
+    target: str,
+    checkpoint_path: str | None = None,
+    quantization: str | None = None,
+) -> None:
+    """Write the CTranslate2 model of an output_dir's checkpoint."""
+    run = output_dir.read(directory)
+    if run.hparams.num_heads * run.hparams.d_k != run.hparams.d_model:
+        raise errors.UserError("CTranslate2 has no heads of a size other than d_model / num_heads")
+    vocab = vocabulary.load(run.vocabulary_path)
+    model = transformer.Transformer(run.hparams, vocab.size)
+    prefix = checkpoint.resolve(run.path, checkpoint_path)
+    checkpoint.restore_weights(prefix, model.named_variables())
+    spec = specification(model, [vocab.piece(token) for token in range(vocab.size)])
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    shutil.rmtree(target, ignore_errors=True)
+    pathlib.Path(target).mkdir(parents=True)
+    spec.save(target)
+    shutil.copy(run.vocabulary_path, pathlib.Path(target) / "vocabulary.model")
+
+
+def specification(model: transformer.Transformer, pieces: list[str]):
+    """Return the TransformerSpec with the model's weights."""
+    from ctranslate2 import specs
+
+    hparams = model.hparams
+    spec = specs.TransformerSpec.from_config(
+        (hparams.num_encoder_layers, hparams.num_decoder_layers),
+        hparams.num_heads,
+        pre_norm=hparams.pre_norm,
+    )
+    weights = {name: variable.numpy() for name, variable in model.named_variables().items()}
+    matrix = weights["embedding/matrix"]
+    inputs = np.where(np.arange(len(matrix))[:, None] == 0, 0, matrix)
+    positions = model.position(np.arange(MAX_POSITIONS)).numpy()
+    sides = {"encoder": spec.encoder, "decoder": spec.decoder}
+    for name, side in sides.items():
+        embeddings = side.embeddings[0] if name == "encoder" else side.embeddings
+        embeddings.weight = inputs
+        side.scale_embeddings = True
+        side.position_encodings.encodings = positions
+        for i, layer in enumerate(side.layer):
+            _set_layer(layer, weights, f"{name}_{i}")
+        if hparams.pre_norm:
+            _set_norm(side.layer_norm, weights, f"{name}_norm")
+    spec.decoder.projection.weight = matrix
+    # Spare rows of the matrix are columns of the softmax like all others.
+    tokens = pieces + [f"<spare_{i}>" for i in range(len(matrix) - len(pieces))]
+    tokens[:2] = [START, "</s>"]
+    spec.register_source_vocabulary(tokens)
+    spec.register_target_vocabulary(tokens)
+    spec.config.unk_token = tokens[2]
+    spec.config.bos_token = spec.config.decoder_start_token = START
+    spec.config.layer_norm_epsilon = normalization.LayerNorm(hparams.d_model).epsilon
+    return spec
+
+
+def _set_layer(layer, weights: dict[str, np.ndarray], prefix: str) -> None:
+    """Copy one layer; CTranslate2 has its matrices transposed and layer norms inside."""
+    own = layer.self_attention
+    own.linear[0].weight = weights[f"{prefix}/self_attention/qkv"].T
+    own.linear[1].weight = weights[f"{prefix}/self_attention/output"].T
+    _set_norm(own.layer_norm, weights, f"{prefix}/self_attention_norm")
+    if hasattr(layer, "attention"):
+        cross = layer.attention
+        cross.linear[0].weight = weights[f"{prefix}/cross_attention/q"].T
+        cross.linear[1].weight = weights[f"{prefix}/cross_attention/kv"].T
+        cross.linear[2].weight = weights[f"{prefix}/cross_attention/output"].T
+        _set_norm(cross.layer_norm, weights, f"{prefix}/cross_attention_norm")
+    for linear, number in ((layer.ffn.linear_0, 1), (layer.ffn.linear_1, 2)):
+        linear.weight = weights[f"{prefix}/feed_forward/kernel_{number}"].T
+        linear.bias = weights[f"{prefix}/feed_forward/bias_{number}"]
+    _set_norm(layer.ffn.layer_norm, weights, f"{prefix}/feed_forward_norm")
+
+
+def _set_norm(spec, weights: dict[str, np.ndarray], name: str) -> None:
+    spec.gamma, spec.beta = weights[f"{name}/scale"], weights[f"{name}/bias"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
