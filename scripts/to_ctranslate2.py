@@ -26,7 +26,7 @@ START = "<pad>"
 
 def main() -> int:
     """Convert; return the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output_dir", required=True)
     parser.add_argument("--target", required=True, help="a folder; made, or replaced if it exists")
     parser.add_argument("--checkpoint_path")
@@ -65,7 +65,7 @@ def convert(
 
 def specification(model: transformer.Transformer, pieces: list[str]):
     """Return the TransformerSpec with the model's weights."""
-    from ctranslate2 import specs
+    from ctranslate2 import specs  # pyright: ignore[reportMissingImports] (optional)
 
     hparams = model.hparams
     spec = specs.TransformerSpec.from_config(
