@@ -9,10 +9,7 @@ import tensorflow as tf
 
 from t2t_lite.infer import top_k
 
-# The score of what does not exist; anything below half of it is such.
-NEVER = -1e9
-# The least probability whose logarithm is taken: a float32 softmax gives 0 below 1e-38.
-_TINY = 1e-37
+NEVER = top_k.NEVER
 
 
 class Candidates(NamedTuple):
@@ -44,14 +41,7 @@ def best(
       vocabulary: which columns may be emitted.
       blocked: scalar bool: whether the vocabulary's blockable ids are forbidden now.
     """
-    num_beams = scores.shape[1]
-    # No beam can contribute more than M.
-    k = min(num_candidates, probabilities.shape[1])
-    found = top_k.top_k(probabilities, k, vocabulary, blocked)
-    totals = tf.reshape(log(found.values), [-1, num_beams, k]) + scores[:, :, None]
-    totals, places = tf.math.top_k(tf.reshape(totals, [-1, num_beams * k]), num_candidates)
-    ids = tf.gather(tf.reshape(found.ids, [-1, num_beams * k]), places, batch_dims=1)
-    return Candidates(totals, ids, places // k)
+    return Candidates(*top_k.top_k(probabilities, scores, num_candidates, vocabulary, blocked))
 
 
 class Sampling(NamedTuple):
@@ -84,9 +74,8 @@ def sampled(
     """
     num_columns = probabilities.shape[1]
     allowed = vocabulary.may_emit(num_columns, blocked)
-    masked = tf.where(allowed, probabilities, -1.0)
-    values, ids = tf.math.top_k(masked, min(sampling.top_k or num_columns, num_columns))
-    logs = log(values)
+    masked = tf.where(allowed, top_k.log(probabilities), 2 * NEVER)
+    logs, ids = tf.math.top_k(masked, min(sampling.top_k or num_columns, num_columns))
     weights = tf.nn.softmax(logs / sampling.temperature)
     # A token stays while those before it have less than top_p together; so the first one does.
     before = tf.cumsum(weights, axis=1, exclusive=True)
@@ -105,7 +94,7 @@ def forced(
     """Return `free`, but where ids [B] is not 0 only that token, after the first beam."""
     num_columns = probabilities.shape[1]
     first_beam = tf.reshape(probabilities, [-1, scores.shape[1], num_columns])[:, 0]
-    forced_scores = scores[:, 0] + log(tf.gather(first_beam, ids, batch_dims=1))
+    forced_scores = scores[:, 0] + top_k.log(tf.gather(first_beam, ids, batch_dims=1))
     is_forced, is_first = (ids > 0)[:, None], (tf.range(free.ids.shape[1]) == 0)[None]
     only = tf.where(is_first, forced_scores[:, None], NEVER)
     return Candidates(
@@ -113,9 +102,3 @@ def forced(
         tf.where(is_forced, ids[:, None], free.ids),
         tf.where(is_forced, 0, free.parents),
     )
-
-
-def log(probabilities: tf.Tensor) -> tf.Tensor:
-    """Return the logarithms; NEVER for a negative number, which stands for a forbidden token."""
-    logs = tf.math.log(tf.maximum(probabilities, _TINY))
-    return tf.where(probabilities < 0, NEVER, logs)

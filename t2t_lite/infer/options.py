@@ -25,7 +25,7 @@ class DecodeOptions:
     top_p: float = 1.0  # sample from the fewest tokens that together have this probability
     seed: int = 1  # of sampling
     max_source_length: int = 512  # of a longer input only so many tokens are read
-    batch_size: int = 64  # sentences of a batch, at most
+    batch_size: int = 128  # sentences of a batch, at most
     batch_tokens: int = 4096  # source tokens of a batch, padding included, at most
     precision: Precision = "float32"  # of the weights
 

@@ -1,6 +1,7 @@
-"""The k best tokens of many rows of probabilities, exactly and fast (floor 1).
+"""The best one-token extensions of a sentence's beams, exactly and fast (floor 1).
 
-Shapes: R rows, V vocabulary, W columns (V and whatever spare ones follow), G groups, k results.
+Shapes: B sentences, N beams, V vocabulary, W columns of the softmax (V and whatever spare ones
+follow), G groups of columns, k results.
 """
 
 from collections.abc import Sequence
@@ -8,15 +9,20 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Columns of one group: a row of 8,000 is 200 groups, about 10 of which are looked into.
+# The score of what does not exist; anything below half of it is such.
+NEVER = -1e9
+# Columns of one group: a row of 8,000 is 200 groups, and a few of a sentence's are looked into.
 GROUP_SIZE = 40
+# The least probability whose logarithm is taken: a float32 softmax gives 0 below 1e-38.
+_TINY = 1e-37
 
 
 class TopK(NamedTuple):
-    """The largest `values` [R, k] of each row, in descending order, and their columns `ids`."""
+    """The k largest sums of each sentence in descending order, their columns and their beams."""
 
-    values: tf.Tensor
+    scores: tf.Tensor
     ids: tf.Tensor
+    beams: tf.Tensor
 
 
 class Vocabulary:
@@ -51,39 +57,62 @@ class Vocabulary:
 
 
 def top_k(
-    probabilities: tf.Tensor, k: int, vocabulary: Vocabulary, blocked: tf.Tensor | None = None
+    probabilities: tf.Tensor,
+    scores: tf.Tensor,
+    k: int,
+    vocabulary: Vocabulary,
+    blocked: tf.Tensor | None = None,
 ) -> TopK:
-    """Return each row's k largest probabilities among the columns that may be emitted.
+    """Return each sentence's k largest sums score + log(probability) of what may be emitted.
 
-    Equal to a flat top-k over [R, V]: a row's k best lie in the k groups with the largest maxima,
+    Equal to a flat top-k over [B, N * W]: the k best lie in the k groups with the largest maxima,
     so only these are searched. A group whose maximum is a forbidden column may push out one that
     matters, so as many groups more are taken as there can be such. Where fewer than k columns may
-    be emitted, the rest have the value -1.
+    be emitted, the rest score less than NEVER / 2.
 
     Args:
-      probabilities: float [R, W], at least 0, with W static; W >= vocabulary.size.
-      k: number of results, at most W.
+      probabilities: float32 [B * N, W], at least 0, with W static; W >= vocabulary.size.
+      scores: float32 [B, N].
+      k: number of results, at most N * W.
       vocabulary: which columns may be emitted.
       blocked: scalar bool, or None for False.
     """
-    num_columns = probabilities.shape[1]
+    num_beams, num_columns = scores.shape[1], probabilities.shape[1]
     allowed = vocabulary.may_emit(num_columns, blocked)
     num_groups = -(-vocabulary.size // GROUP_SIZE)
-    num_searched = k + vocabulary.num_mixed_groups
-    if num_searched * 2 > num_groups:
-        return TopK(*tf.math.top_k(tf.where(allowed, probabilities, -1.0), k))
+    num_searched = k + num_beams * vocabulary.num_mixed_groups
+    if 2 * num_searched > num_beams * num_groups:
+        return _flat_top_k(tf.where(allowed, log(probabilities), 2 * NEVER), scores, k)
     spare = -num_columns % GROUP_SIZE
     if spare:
         probabilities = tf.pad(probabilities, [[0, 0], [0, spare]])
         allowed = tf.pad(allowed, [[0, spare]])
-    grouped = tf.reshape(probabilities, [-1, (num_columns + spare) // GROUP_SIZE, GROUP_SIZE])
-    maxima = tf.reduce_max(grouped, axis=2)[:, :num_groups]
-    _, groups = tf.math.top_k(maxima, num_searched, sorted=False)
-    searched = tf.where(
-        tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), groups),
-        tf.gather(grouped, groups, batch_dims=1),
-        -1.0,
+    groups_in_row = (num_columns + spare) // GROUP_SIZE
+    groups = tf.reshape(probabilities, [-1, num_beams * groups_in_row, GROUP_SIZE])
+    maxima = tf.reshape(tf.reduce_max(groups, axis=2), [-1, num_beams, groups_in_row])
+    best = _flat_top_k(log(maxima[:, :, :num_groups]), scores, num_searched)
+    # best.ids are groups of a beam; look into these groups.
+    found = tf.gather(groups, best.beams * groups_in_row + best.ids, batch_dims=1)
+    totals = tf.where(
+        tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), best.ids),
+        log(found) + tf.gather(scores, best.beams, batch_dims=1)[:, :, None],
+        2 * NEVER,
     )
-    values, places = tf.math.top_k(tf.reshape(searched, [-1, num_searched * GROUP_SIZE]), k)
-    first_columns = tf.gather(groups, places // GROUP_SIZE, batch_dims=1) * GROUP_SIZE
-    return TopK(values, first_columns + places % GROUP_SIZE)
+    values, places = tf.math.top_k(tf.reshape(totals, [-1, num_searched * GROUP_SIZE]), k)
+    place_groups = places // GROUP_SIZE
+    first_columns = tf.gather(best.ids, place_groups, batch_dims=1) * GROUP_SIZE
+    beams = tf.gather(best.beams, place_groups, batch_dims=1)
+    return TopK(values, first_columns + places % GROUP_SIZE, beams)
+
+
+def log(probabilities: tf.Tensor) -> tf.Tensor:
+    """Return the logarithms, of 0 that of a tiny number."""
+    return tf.math.log(tf.maximum(probabilities, _TINY))
+
+
+def _flat_top_k(logs: tf.Tensor, scores: tf.Tensor, k: int) -> TopK:
+    """Return the k largest of logs [B, N, C] (or [B * N, C]) + scores [B, N, 1]."""
+    num_beams, num_columns = scores.shape[1], logs.shape[-1]
+    totals = tf.reshape(logs, [-1, num_beams, num_columns]) + scores[:, :, None]
+    values, places = tf.math.top_k(tf.reshape(totals, [-1, num_beams * num_columns]), k)
+    return TopK(values, places % num_columns, places // num_columns)

@@ -50,7 +50,7 @@ class Reporter:
         self._line_tokens = self._window_tokens = 0
 
     def step(self, step: int, *, loss: float, learning_rate: float, tokens: int) -> None:
-        """Report an update; `tokens` are its real source and target tokens."""
+        """Report an update; `tokens` are its real source and target tokens, for the speed."""
         self._line_tokens += tokens
         self._window_tokens += tokens
         now = time.monotonic()

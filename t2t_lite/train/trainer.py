@@ -255,7 +255,7 @@ class _Training:
             self._steady = [a + b for a, b in zip(self._steady, (tokens, flops, seconds))]
         if not tf.math.is_finite(norm):
             self._skip(step, batch, loss=loss, norm=norm, report=report)
-        report.step(step, loss=loss, learning_rate=rate, tokens=tokens)
+        report.step(step, loss=loss, learning_rate=rate, tokens=0 if is_new else tokens)
 
     def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
         """Count a step whose update was left out; stop where that is one too many."""
