@@ -109,7 +109,8 @@ def _report(summary: "trainer.Summary") -> str:
     share = summary.flops_per_second / summary.peak
     lines = [
         f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
-        f"{summary.tokens:,} real tokens, {summary.flops:.2e} FLOPs; while training "
+        f"{summary.tokens:,} real tokens ({summary.fill:.0%} of the batches), "
+        f"{summary.flops:.2e} FLOPs; while training "
         f"{summary.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured matrix-multiply "
         f"peak of {summary.peak / 1e9:,.0f} GFLOP/s",
     ]

@@ -58,6 +58,7 @@ class Summary:
     steps: int
     seconds: float
     tokens: int  # real ones, source and target
+    fill: float  # share of them in the batches, padding included
     flops: float
     tokens_per_second: float  # of training alone: no compilation, evaluation or saving
     flops_per_second: float
@@ -156,7 +157,7 @@ class _Training:
             vocab=self._vocabulary,
             sentences=options.eval_sentences,
         )
-        self._tokens = self._flops = self._skipped = 0
+        self._tokens = self._padded_tokens = self._flops = self._skipped = 0
         self._steady = [0.0, 0.0, 0.0]  # tokens, FLOPs and seconds of steps without compilation
 
     def run(self, stream: IO[str]) -> Summary:
@@ -197,6 +198,7 @@ class _Training:
             steps=step - first,
             seconds=time.monotonic() - started,
             tokens=self._tokens,
+            fill=self._tokens / max(self._padded_tokens, 1),
             flops=self._flops,
             tokens_per_second=self._steady[0] / max(self._steady[2], 1e-9),
             flops_per_second=self._steady[1] / max(self._steady[2], 1e-9),
@@ -247,6 +249,7 @@ class _Training:
         tokens = sum(int(tf.math.count_nonzero(batch[key])) for key in _SIDES)
         flops = self._cost(batch)
         self._tokens += tokens
+        self._padded_tokens += sum(int(tf.size(batch[key])) for key in _SIDES)
         self._flops += flops
         if is_new:
             report.pause(seconds)
