@@ -8,9 +8,12 @@ import dataclasses
 import difflib
 import json
 import pathlib
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from t2t_lite import errors
+
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
 
@@ -70,17 +73,34 @@ def override(hparams: HParams, overrides: str) -> HParams:
     types = {
         field.name: type(getattr(hparams, field.name)) for field in dataclasses.fields(hparams)
     }
+    return dataclasses.replace(hparams, **parse_changes(overrides, types, flag="--hparams"))
+
+
+def parse_changes(text: str, types: Mapping[str, type], *, flag: str) -> dict[str, Any]:
+    """Return {name: value} of `name=value,name=value`, each value of its name's type.
+
+    >>> parse_changes("beam_size=8, alpha=1", {"beam_size": int, "alpha": float}, flag="--f")
+    {'beam_size': 8, 'alpha': 1.0}
+
+    Raises UserError that begins with `flag`, as `override` does.
+    """
     changes: dict[str, Any] = {}
-    for item in filter(None, overrides.split(",")):
-        name, equals, text = (part.strip() for part in item.partition("="))
+    for item in filter(None, text.split(",")):
+        name, equals, value = item.partition("=")
+        name = name.strip()
         if not equals:
-            raise errors.UserError(f"--hparams: expected name=value, got {item!r}")
+            raise errors.UserError(f"{flag}: expected name=value, got {item!r}")
         if name not in types:
             close = difflib.get_close_matches(name, types, n=3)
             hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(types)}"
-            raise errors.UserError(f"--hparams: unknown name {name!r}; {hint}")
-        changes[name] = _parse(name, text, types[name])
-    return dataclasses.replace(hparams, **changes)
+            raise errors.UserError(f"{flag}: unknown name {name!r}; {hint}")
+        kind = types[name]
+        try:
+            changes[name] = _TRUTHS[value.strip().lower()] if kind is bool else kind(value)
+        except (ValueError, KeyError) as error:
+            expected = f"{name} is {kind.__name__}, got {value!r}"
+            raise errors.UserError(f"{flag}: {expected}") from error
+    return changes
 
 
 def to_json(hparams: HParams) -> str:
@@ -102,19 +122,6 @@ def difference(old: HParams, new: HParams) -> str:
     """Return what differs, e.g. "d_ff 2048 -> 4096, dropout 0.1 -> 0.3"; "" where nothing does."""
     pairs = ((f.name, getattr(old, f.name), getattr(new, f.name)) for f in dataclasses.fields(old))
     return ", ".join(f"{name} {was} -> {now}" for name, was, now in pairs if was != now)
-
-
-def _parse(name: str, text: str, kind: type) -> Any:
-    if kind is bool:
-        table = {"true": True, "1": True, "false": False, "0": False}
-        if text.lower() in table:
-            return table[text.lower()]
-    else:
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    raise errors.UserError(f"--hparams: {name} is {kind.__name__}, got {text!r}")
 
 
 def _check(hparams: HParams, field: dataclasses.Field) -> None:

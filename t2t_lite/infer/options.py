@@ -1,7 +1,6 @@
 """How to decode: what `--decode_hparams=beam_size=4,alpha=0.6` sets (floor 1, no TensorFlow)."""
 
 import dataclasses
-import difflib
 from typing import Any, Literal
 
 from t2t_lite import config, errors
@@ -48,9 +47,6 @@ class DecodeOptions:
             )
 
 
-_FLAGS = {"true": True, "1": True, "false": False, "0": False}
-
-
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
     """Return the options that a model's hparams ask for, with `changes`."""
     own = {name: getattr(hparams, name) for name in ("beam_size", "alpha", "extra_length")}
@@ -71,20 +67,4 @@ def parse(text: str) -> dict[str, Any]:
     Raises UserError for an unknown name (with the close matches) or a value of another type.
     """
     types = {name: type(default) for name, default in defaults().items()}
-    changes: dict[str, Any] = {}
-    for item in filter(None, text.split(",")):
-        name, equals, value = item.partition("=")
-        name = name.strip()
-        if not equals:
-            raise errors.UserError(f"--decode_hparams: expected name=value, got {item!r}")
-        if name not in types:
-            close = difflib.get_close_matches(name, types, n=3)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(types)}"
-            raise errors.UserError(f"--decode_hparams: unknown name {name!r}; {hint}")
-        try:
-            changes[name] = _FLAGS[value.lower()] if types[name] is bool else types[name](value)
-        except (ValueError, KeyError) as error:
-            raise errors.UserError(
-                f"--decode_hparams: {name} is {types[name].__name__}, got {value!r}"
-            ) from error
-    return changes
+    return config.parse_changes(text, types, flag="--decode_hparams")

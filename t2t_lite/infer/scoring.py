@@ -31,7 +31,7 @@ class Scorer:
     def __init__(self, model: translator.Translator):
         self._translator = model
         ids = tf.TensorSpec([None, None], tf.int32)
-        self._log_probabilities = tf.function(
+        self.log_probabilities = tf.function(
             self._forced, input_signature=[ids, ids], autograph=False
         )
 
@@ -47,7 +47,7 @@ class Scorer:
         for batch in batching.batches(
             lengths, batch_size=options.batch_size, batch_tokens=options.batch_tokens
         ):
-            totals = self._log_probabilities(
+            totals = self.log_probabilities(
                 batching.pad([sources[i] for i in batch]), batching.pad([ends[i] for i in batch])
             )
             yield [

@@ -182,7 +182,7 @@ class ServingModel(tf.Module):
 
         def log_probabilities(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
             with self._weights.used():
-                return scorer._log_probabilities(inputs, targets)
+                return scorer.log_probabilities(inputs, targets)
 
         return _function(log_probabilities, _IDS, _IDS)
 

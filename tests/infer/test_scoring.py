@@ -52,7 +52,7 @@ def test_agrees_with_the_search(model):
     for text, translation in zip(INPUTS, model.translate(INPUTS)):
         for hypothesis in translation.hypotheses:
             inputs = batching.pad([[*encode(text), 1]])
-            [total] = scorer._log_probabilities(inputs, batching.pad([hypothesis.ids])).numpy()
+            [total] = scorer.log_probabilities(inputs, batching.pad([hypothesis.ids])).numpy()
             penalty = ((5 + len(hypothesis.ids)) / 6) ** model.options.alpha
             assert hypothesis.score * penalty == pytest.approx(float(total), abs=1e-4)
 
