@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite import config, errors
@@ -175,6 +176,9 @@ class _Training:
         if first == 0 and self._options.warm_start_from:
             self._warm_start(self._options.warm_start_from, report)
         report.line(self._headline(first))
+        if too_long := self._too_long():
+            limit = f"max_length={self._hparams.max_length} tokens"
+            report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
         stopped_by, figures, step = None, None, first
         started = saved = time.monotonic()
         with interruption.listening() as interrupted:
@@ -219,6 +223,17 @@ class _Training:
             return pipeline.packed_batches(self._problem, self._data_dir, **sizes)
         buckets = self._hparams.max_buckets
         return pipeline.train_batches(self._problem, self._data_dir, **sizes, max_buckets=buckets)
+
+    def _too_long(self) -> int:
+        """Count the training pairs that the pipeline leaves out.
+
+        From the manifest's histogram, whose long lengths are rounded up: a few pairs just over a
+        limit that is no such length are not in the count.
+        """
+        data = manifest.load(self._data_dir, self._problem)
+        table = data.lengths("train", is_reversed=self._problem.is_reversed)
+        limit = manifest.round_length(np.array(self._hparams.max_length))
+        return int(table[table[:, :2].max(axis=1) > limit, 2].sum())
 
     def _update(self, step: int, report: reporter.Reporter) -> None:
         """Make one update and report it."""

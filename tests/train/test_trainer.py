@@ -10,8 +10,11 @@ import time
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from t2t_lite import registry
 from t2t_lite.bin import avg_checkpoints, trainer
+from t2t_lite.data import manifest
 from t2t_lite.train import checkpoint
 
 pytestmark = pytest.mark.integration
@@ -170,6 +173,19 @@ def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_pa
     error = capsys.readouterr().err
     assert "warm start: 20 of 26 weights" in error
     assert "keep their random start: decoder_0/feed_forward/bias_1" in error
+
+
+def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys):
+    flags = ["--train_steps=1", f"--hparams={TINY},max_length=12"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if x.endswith("left out")]
+    problem = registry.problem("parallel_text")
+    longest = []
+    for path in manifest.load(tiny_data, problem).shards("train"):
+        for record in tf.data.TFRecordDataset(str(path)):
+            features = tf.train.Example.FromString(record.numpy()).features.feature
+            longest.append(max(len(features[key].int64_list.value) for key in features))
+    assert line.startswith(f"{sum(length > 12 for length in longest)} training pairs")
 
 
 def test_early_stopping(tiny_data, tmp_path, capsys):
