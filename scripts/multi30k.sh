@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Multi30k row of README's table: transformer_tiny, 8,000 steps of 4,096 tokens, the last ten
-# checkpoints averaged, test_2016_flickr translated. Interrupted, the same command goes on.
+# checkpoints averaged, test_2016_flickr translated with beam 5. Interrupted, the same command goes on.
 #
 #   scripts/multi30k.sh RAW_DIR [ende|enfr] [WORK_DIR] [flags for the trainer, e.g. --train_steps=5400]
 #
@@ -15,5 +15,4 @@ t2t-lite-datagen --problem="$problem" --raw_dir="$raw" --data_dir="$work/data"
 t2t-lite-trainer --problem="$problem" --data_dir="$work/data" --output_dir="$work/run" \
   --hparams_set=transformer_tiny --save_checkpoints_steps=200 "${@:4}"
 t2t-lite-avg-checkpoints --output_dir="$work/run" --num_last_checkpoints=10
-t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test \
-  --decode_hparams=beam_size=4
+t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test
