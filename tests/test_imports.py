@@ -16,13 +16,13 @@ FLOORS = {
     1: [
         *("data.text_files", "data.bitexts", "data.vocabulary", "data.t2t_vocabulary"),
         *("data.trees", "data.shards", "data.workers", "data.buckets", "data.packing"),
-        *("data.cleaning", "data.wmt_archives"),
+        *("data.cleaning", "data.wmt_archives", "data.treebanks"),
         *("model.linear", "model.dropout", "model.normalization", "model.position"),
         *("model.embedding", "model.feed_forward", "model.attention", "model.t2t_weights"),
         *("train.schedule", "train.devices", "train.optimizer", "train.cost"),
         *("train.interruption", "evaluate.bleu", "evaluate.brackets"),
         *("infer.beam_search", "infer.top_k", "infer.candidates", "infer.options"),
-        *("infer.batching", "infer.journal"),
+        *("infer.batching", "infer.journal", "infer.tree_grammar", "evaluate.parses"),
     ],
     2: [
         *("data.problem", "data.manifest", "data.spill"),
@@ -36,7 +36,7 @@ FLOORS = {
         *("train.evaluator", "train.trainer", "infer.decoder"),
         *("serving.export", "serving.signatures", "serving.batches", "serving.codec"),
         *("serving.client", "serving.loopback", "serving.protocol", "serving.warmup"),
-        "serving.weights",
+        *("serving.weights", "serving.parses"),
     ],
 }
 COMMANDS = [path.stem for path in sorted(ROOT.glob("t2t_lite/bin/*.py"))]

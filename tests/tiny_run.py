@@ -36,9 +36,18 @@ def subwords() -> vocabulary.Vocabulary:
     return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300))
 
 
-def model(seed: int = 1, *, eos_gain: float = 8.0) -> transformer.Transformer:
+@functools.cache
+def tree_subwords() -> vocabulary.Vocabulary:
+    """Return a vocabulary of 300 ids with the symbols of trees: a parser's."""
+    symbols = [f" {bracket}{label}" for bracket in "()" for label in ("NP", "PP", "S", "VP")]
+    return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300, symbols=[*symbols, " XX"]))
+
+
+def model(
+    seed: int = 1, *, eos_gain: float = 8.0, vocab_size: int | None = None
+) -> transformer.Transformer:
     """Return a model whose outputs differ, end at different lengths or hit their limit."""
-    result = transformer.Transformer(HPARAMS, subwords().size)
+    result = transformer.Transformer(HPARAMS, vocab_size or subwords().size)
     variables = result.named_variables()
     for name, variable in variables.items():
         rng = np.random.default_rng([seed, *name.encode()])  # whatever the variables' order
@@ -57,12 +66,13 @@ def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> 
     """Write an output_dir with one checkpoint for each seed, ckpt-1, ckpt-2, ..."""
     path = directory / "vocab.model"
     directory.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(subwords().model_bytes)
+    vocab = tree_subwords() if problem.endswith("_parsing") else subwords()
+    path.write_bytes(vocab.model_bytes)
     run = output_dir.Run(
         problem=problem,
         data_dir=str(directory / "data"),
         vocabulary="vocab.tiny.model",
-        vocab_size=subwords().size,
+        vocab_size=vocab.size,
         hparams_set="tiny",
         precision="float32",
         random_seed=1,
@@ -70,5 +80,6 @@ def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> 
     target = directory / "run"
     output_dir.open_or_create(target, hparams=HPARAMS, run=run, vocabulary_path=path)
     for step, seed in enumerate(seeds, start=1):
-        checkpoint.write_weights(str(target / f"ckpt-{step}"), model(seed).named_variables())
+        weights = model(seed, vocab_size=vocab.size).named_variables()
+        checkpoint.write_weights(str(target / f"ckpt-{step}"), weights)
     return target

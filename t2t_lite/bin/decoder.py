@@ -158,7 +158,7 @@ def _stream(model: "translator.Translator") -> None:
 def _decode_split(model: "translator.Translator") -> None:
     """Decode a split from the problem's raw text and print its scores."""
     from t2t_lite.data import manifest, text_files
-    from t2t_lite.evaluate import bleu
+    from t2t_lite.evaluate import bleu, brackets, parses
     from t2t_lite.infer import decoder
     from t2t_lite.train import output_dir
 
@@ -172,9 +172,10 @@ def _decode_split(model: "translator.Translator") -> None:
     elif FLAGS.decode_to_file:
         text_files.write_lines(FLAGS.decode_to_file, map(decoder.line, translations))
     _summarize(report)
-    if problem.evaluation != "bleu":
-        raise errors.UserError(f"{problem.name} is scored by t2t-lite-evalb, not here")
     outputs = [translation.text for translation in translations]
+    if problem.evaluation == "brackets":
+        print(brackets.report(parses.score(outputs, text.references)))
+        return
     for score in bleu.scores(outputs, text.references, target_language=problem.target_language):
         print(f"{score.value:6.2f}  {score.name:19}  {score.signature}")
 
@@ -226,6 +227,7 @@ def _summarize(report: "decoder.Report") -> None:
         "are not valid UTF-8; what cannot be read was taken as U+FFFD": report.lossy,
         "were longer than max_source_length and were cut": report.truncated,
         "have an output cut off at the length limit": report.unfinished,
+        "have an output that was no tree and was repaired": report.repaired,
     }
     for note, count in notes.items():
         if count:

@@ -85,7 +85,9 @@ def main(argv=None) -> int:
 
 def _train() -> None:
     problem = registry.problem(FLAGS.problem)
-    hparams = config.override(registry.hparams(FLAGS.hparams_set), FLAGS.hparams)
+    hparams = registry.hparams(FLAGS.hparams_set)
+    hparams = dataclasses.replace(hparams, **problem.decode_defaults)
+    hparams = config.override(hparams, FLAGS.hparams)
     if FLAGS.train_steps:
         hparams = config.override(hparams, f"train_steps={FLAGS.train_steps}")
     with command.quiet_import():

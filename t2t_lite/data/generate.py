@@ -237,11 +237,11 @@ def _plan(
     plan_path, model_path = work_dir / "plan.json", work_dir / "vocabulary.model"
     if plan_path.exists():
         return json.loads(plan_path.read_text()), vocabulary.Vocabulary.load(model_path)
-    pairs, sample = _survey(read, seed, progress)
+    pairs, sample, symbols = _survey(read, seed, progress)
     if not pairs:
         raise errors.UserError(f"{read.problem.base_name} has no training text")
     progress("learn vocabulary", 0, 0)
-    model = vocabulary.train(sample, vocab_size, symbols=read.problem.symbols)
+    model = vocabulary.train(sample, vocab_size, symbols=symbols)
     with text_files.replacing(model_path) as file:
         file.write(model)
     num_shards = min(MAX_SHARDS, -(-pairs // _PAIRS_PER_SHARD))
@@ -250,18 +250,24 @@ def _plan(
     return plan, vocabulary.Vocabulary(model)
 
 
-def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str]]:
-    """Return the number of pairs, and the sentences of a sample spread evenly over all of them.
+def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str], list[str]]:
+    """Return the number of pairs, sentences of a sample spread evenly over them, and the symbols.
 
     A pair is in the sample if its hash is below a limit; whenever the sample outgrows its bound the
-    limit is halved, which leaves about half of it, still spread evenly.
+    limit is halved, which leaves about half of it, still spread evenly. The symbols are all tokens
+    of symbolic targets, which then are not in the sample.
     """
     for split in read.splits:  # so that a mistake in dev or test does not come last
         if split != "train":
             collections.deque(read.samples(split), maxlen=0)
     pairs, size, limit = 0, 0, 2**64 - 1
+    symbols: set[str] = set()
     sample: list[tuple[int, str, str]] = []  # hash, inputs, targets
     for first, inputs, targets in read.chunks():
+        if read.problem.symbolic_targets:
+            tokens = (token for target in targets for token in target.split(" "))
+            symbols.update(f" {token}" for token in tokens if token)
+            targets = [""] * len(inputs)
         keys = spill.hash_keys(seed + 1, first, len(inputs))
         for i in np.flatnonzero(keys <= np.uint64(limit)).tolist():
             sample.append((int(keys[i]), inputs[i], targets[i]))
@@ -272,7 +278,7 @@ def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str
             size = sum(len(inputs) + len(targets) for _, inputs, targets in sample)
         pairs = first + len(inputs)
         progress("read text", pairs, 0)
-    return pairs, [sentence for _, *sides in sample for sentence in sides]
+    return pairs, [sentence for _, *sides in sample for sentence in sides], sorted(symbols)
 
 
 # Second pass
@@ -364,13 +370,15 @@ def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[
     for split in read.splits:
         if split == "train":
             continue
-        samples = list(read.samples(split))
+        found = list(read.samples(split))
+        samples = [sample for sample in found if sample.get("reference") != ""]
         sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
         ids = [[[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] for side in sides]
         path = job.data_dir / shards.name(job.base_name, split, 0, 1)
         shards.write(path, [shards.example(*pair) for pair in zip(*ids)])
         text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]
-        for text_path, side in zip(text, sides):
+        references = [sample.get("reference", sample["targets"]) for sample in samples]
+        for text_path, side in zip(text, (sides[0], references)):
             text_files.write_lines(text_path, side)
         lengths = [np.array([len(one) for one in side], np.int64) for side in ids]
         entries[split] = {
@@ -381,6 +389,8 @@ def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[
             "shards": [{**spill.file_entry(path), "records": len(samples)}],
             "lengths": manifest.histogram(*lengths),
         }
+        if len(samples) < len(found):
+            entries[split]["dropped"] = {"empty": len(found) - len(samples)}
     return entries
 
 

@@ -17,13 +17,15 @@ import copy
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from t2t_lite import errors, registry
 from t2t_lite.data import bitexts, text_files
+from t2t_lite.data import trees as tree_forms
 
 Directory = str | os.PathLike[str] | None
-Sample = dict[str, str]  # {"inputs": ..., "targets": ...}
+# {"inputs": ..., "targets": ...}, and "reference" where what is scored is not the targets' text
+Sample = dict[str, str]
 
 
 class Problem:
@@ -33,8 +35,11 @@ class Problem:
     evaluation: Literal["bleu", "brackets"] = "bleu"
     # of inputs and targets
     languages: tuple[str, str] = ("en", "en")
-    # strings that are always one id of their own, e.g. the brackets of a parse
-    symbols: tuple[str, ...] = ()
+    # whether each blank-separated token of the targets, with the space before it, is one id of its
+    # own, e.g. the brackets of a parse
+    symbolic_targets: bool = False
+    # decoding options in which the problem differs from the hyperparameters' ones
+    decode_defaults: Mapping[str, Any] = {}
     # other names of splits, e.g. {"newstest2014": "test"}
     split_names: Mapping[str, str] = {}
     # whether inputs and targets are read in each other's place
@@ -73,6 +78,10 @@ class Problem:
     ) -> Iterator[Sample]:
         """Yield the split's {"inputs", "targets"}, always read forward and in the same order.
 
+        Where outputs are compared with something else than the targets' text, "reference" is that.
+        Samples of no text are dropped and counted where "reference" says that there is nothing to
+        compare with, and in training.
+
         `raw_dir` holds files that the user has; `tmp_dir` is a folder for what is downloaded or
         unpacked. A reversed problem yields the same: the pipeline swaps the sides.
         """
@@ -100,6 +109,47 @@ class TranslationProblem(Problem):
         other = copy.copy(self)
         other.is_reversed = not self.is_reversed
         return other
+
+
+class ParsingProblem(Problem):
+    """Turns words into the linear form of their tree; subclasses give at least `trees`.
+
+    Of (S (NP (PRP It)) (VP (VBD rained)) (. .)) the sample is
+
+        inputs      It rained .
+        targets      (S (NP XX )NP (VP XX )VP XX )S
+        reference   (S (NP (PRP It)) (VP (VBD rained)) (. .))
+
+    with a space before each symbol of the targets, so that each is one id wherever it stands. Words
+    have no brackets (-LRB-, -RRB-), and of the inputs none but the tokens' own spaces.
+    """
+
+    evaluation = "brackets"
+    symbolic_targets = True
+    # Section 6.3
+    decode_defaults = {"beam_size": 21, "alpha": 0.3, "extra_length": 300}  # noqa: RUF012
+    # whether each word's tag stands in place of XX
+    with_tags: bool = False
+
+    def trees(
+        self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None
+    ) -> Iterator[tree_forms.Tree | None]:
+        """Yield the split's trees as `trees.clean` leaves them, None where that is no tree."""
+        raise NotImplementedError
+
+    def samples(
+        self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None
+    ) -> Iterator[Sample]:
+        """Yield a sample for each tree; a tree without words gives one without text."""
+        for tree in self.trees(split, raw_dir=raw_dir, tmp_dir=tmp_dir):
+            if tree is None:
+                yield {"inputs": "", "targets": "", "reference": ""}
+            else:
+                yield {
+                    "inputs": " ".join(tree.words()),
+                    "targets": " " + tree_forms.linearize(tree, with_tags=self.with_tags),
+                    "reference": str(tree),
+                }
 
 
 class ParallelTextProblem(TranslationProblem):

@@ -30,14 +30,17 @@ TOP = "TOP"  # the root that COLLINS.prm leaves out of the score
 ROOTS = ("", TOP, "ROOT", "S1")  # outermost brackets that say nothing
 PRETERMINAL = "XX"  # the symbol of a word in the linear form
 
+_WORD = re.compile(r"\S+", re.ASCII)
 _ATOM = re.compile(r"[^\s()]+", re.ASCII)
 _BRACKET_OR_ATOM = re.compile(r"\((?P<label>[^\s()]*)|\)|[^\s()]+", re.ASCII)
 _LINEAR_TOKEN = re.compile(r"[()][^\s()]*|[^\s()]+", re.ASCII)
+_LABELLED_CLOSE = re.compile(r"\)[^\s()]", re.ASCII)
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
+SENTENCE_ESCAPES = _ESCAPES | str.maketrans({"\u2581": "_"})
 
 # Penn tags that follow from the word alone. EVALB drops words by their tags, so that a tree whose
 # commas are not tagged as commas cannot be compared. "'" is left out: it is POS as often as ''.
-_TAGS = {
+TAGS = {
     word: tag
     for tag, words in {
         ",": ",",
@@ -192,6 +195,15 @@ def clean(tree: Tree) -> Tree | None:
     return parts[0] if len(parts) == 1 and parts[0].children else Tree(TOP, tuple(parts))
 
 
+def sentence(text: str) -> str:
+    """Return a parser's input: the text's words as trees have them, with one space between.
+
+    Round brackets become -LRB- and -RRB-. U+2581, with which subwords mark a space, becomes "_", so
+    that words can be counted in subwords too.
+    """
+    return " ".join(_WORD.findall(text)).translate(SENTENCE_ESCAPES)
+
+
 def linearize(tree: Tree, *, with_tags: bool = False) -> str:
     """Return the linear form: `(S (NP XX XX )NP (VP XX )VP )S`, or with each word's tag for XX."""
     tokens = []
@@ -201,6 +213,11 @@ def linearize(tree: Tree, *, with_tags: bool = False) -> str:
         else:
             tokens.append(f"({node.label}" if entering else f"){node.label}")
     return " ".join(tokens)
+
+
+def linear_form(text: str) -> str:
+    """Return the linear form of a text that is a tree or already such a form."""
+    return text.strip() if _LABELLED_CLOSE.search(text) else linearize(parse(text))
 
 
 def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None = None) -> Tree:
@@ -243,7 +260,7 @@ def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None
 
 def guess_tag(word: str) -> str:
     """Return the Penn tag of a punctuation mark (`,` for a comma), XX for any other word."""
-    return _TAGS.get(word, PRETERMINAL)
+    return TAGS.get(word, PRETERMINAL)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

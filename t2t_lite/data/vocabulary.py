@@ -22,6 +22,7 @@ from t2t_lite.data import t2t_vocabulary
 PAD_ID = 0
 EOS_ID = 1
 UNK_ID = 2
+SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Of a longer line only this much is learnt from (characters).
@@ -75,6 +76,11 @@ class Vocabulary:
     def size(self) -> int:
         """The number of ids, control symbols and bytes included."""
         return self._processor.GetPieceSize()
+
+    @property
+    def symbol_ids(self) -> range:
+        """The ids of the symbols that it was trained with: they come before the bytes."""
+        return range(UNK_ID + 1, self.byte_ids.start)
 
     @property
     def byte_ids(self) -> range:
@@ -131,8 +137,9 @@ def load(path: str | os.PathLike[str]) -> Vocabulary | t2t_vocabulary.SubwordVoc
 def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -> bytes:
     """Learn a model of `size` ids from sentences and return its bytes.
 
-    `symbols` are strings that are always one id of their own, e.g. the brackets of a parse. A
-    corpus that holds fewer different subwords gets the largest vocabulary that it supports (compare
+    `symbols` are strings that are always one id of their own, e.g. " (NP", the bracket of a parse
+    with the space before it; where several fit, the longest is taken. A corpus that holds fewer
+    different subwords gets the largest vocabulary that it supports (compare
     `Vocabulary(model).size`). Raises UserError for an empty corpus or a size that its characters
     alone exceed.
     """
@@ -164,7 +171,7 @@ def _train(lines: Sequence[str], size: int, symbols: Sequence[str]) -> bytes:
         sentence_iterator=iter(lines),
         model_writer=model,
         vocab_size=size,
-        user_defined_symbols=list(symbols),
+        user_defined_symbols=[symbol.replace(" ", SPACE) for symbol in symbols],
         **_SETTINGS,
     )
     return model.getvalue()

@@ -18,8 +18,8 @@ Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps
 multiple of SEGMENT), M candidates, W columns of the softmax.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
@@ -33,6 +33,23 @@ SEGMENT = 8
 StepFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, Any], tuple[tf.Tensor, Any]]
 # grow(state, num_steps) -> state with room for so many time steps more
 GrowFunction = Callable[[Any, int], Any]
+
+
+class Grammar(Protocol):
+    """What hypotheses may go on with; its state is a structure of tensors [B, N, ...]."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The G tokens that may ever be emitted."""
+        ...
+
+    def allowed(self, state: Any, steps_left: tf.Tensor) -> tf.Tensor:
+        """Return bool [B, N, G]: which of `ids` may come next, with steps_left [B] after it."""
+        ...
+
+    def advance(self, state: Any, ids: tf.Tensor) -> Any:
+        """Return the state after ids [B, N]."""
+        ...
 
 
 class Hypotheses(NamedTuple):
@@ -65,6 +82,7 @@ class _Beams(NamedTuple):
     ids: tf.Tensor  # [B, N] their last tokens
     lengths: tf.Tensor  # [B] their number of tokens
     ancestry: tf.Tensor  # [B, N, T]
+    grammar: Any  # the state of the grammar, () without one
     slot_ids: tf.Tensor  # [B, T, N] the input of each slot
     finished_scores: tf.Tensor  # [B, K] with length penalty, best first
     finished_lengths: tf.Tensor  # [B, K]
@@ -78,6 +96,7 @@ class _Settings(NamedTuple):
     min_length: int
     vocabulary: top_k.Vocabulary
     has_prefix: bool
+    grammar: Grammar | None
     sampling: candidates.Sampling | None
 
 
@@ -94,6 +113,8 @@ def search(
     forbidden_ids: tuple[int, ...] = (),
     min_length: int = 0,
     prefix_ids: tf.Tensor | None = None,
+    grammar: Grammar | None = None,
+    grammar_state: Any = (),
     sampling: candidates.Sampling | None = None,
     uniforms: tf.Tensor | None = None,
     grow_fn: GrowFunction | None = None,
@@ -115,6 +136,8 @@ def search(
       forbidden_ids: other ids that are never emitted.
       min_length: outputs have at least so many tokens, EOS included.
       prefix_ids: int32 [B, P], tokens that the outputs begin with, padded with 0.
+      grammar: what outputs must obey; minimum length and prefix do not go with it.
+      grammar_state: its state at the first step.
       sampling: draw the tokens of one beam at random instead of taking the best.
       uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to draw with.
       grow_fn: (state, num_steps) -> state with room for num_steps more; none if nothing grows.
@@ -123,6 +146,8 @@ def search(
         raise ValueError(f"num_kept is from 1 to beam_size ({beam_size}), got {num_kept}")
     if sampling and (beam_size > 1 or uniforms is None):
         raise ValueError("sampling has one beam, and needs uniforms")
+    if grammar and (sampling or min_length > 1 or prefix_ids is not None):
+        raise ValueError("a grammar does not go with sampling, min_length or prefix_ids")
     blockable = (eos_id,) if min_length > 1 else ()
     settings = _Settings(
         alpha=alpha,
@@ -130,6 +155,7 @@ def search(
         min_length=min_length,
         vocabulary=top_k.Vocabulary(vocab_size, forbidden=forbidden_ids, blockable=blockable),
         has_prefix=prefix_ids is not None,
+        grammar=grammar,
         sampling=sampling,
     )
     max_lengths = tf.maximum(max_lengths, 1)
@@ -142,7 +168,7 @@ def search(
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
-    beams = _start(batch_size, beam_size, num_kept)
+    beams = _start(batch_size, beam_size, num_kept, grammar_state)
     results = Hypotheses(
         ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
         scores=tf.zeros([batch_size, num_kept]),
@@ -200,7 +226,7 @@ def length_penalty(lengths: tf.Tensor, alpha: float) -> tf.Tensor:
     return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, alpha)
 
 
-def _start(batch_size: tf.Tensor, beam_size: int, num_kept: int) -> _Beams:
+def _start(batch_size: tf.Tensor, beam_size: int, num_kept: int, grammar_state: Any) -> _Beams:
     """Return beams before the first step: one empty hypothesis a sentence."""
     first_only = tf.constant([[0.0] + [NEVER] * (beam_size - 1)])
     return _Beams(
@@ -208,6 +234,7 @@ def _start(batch_size: tf.Tensor, beam_size: int, num_kept: int) -> _Beams:
         ids=tf.zeros([batch_size, beam_size], tf.int32),
         lengths=tf.zeros([batch_size], tf.int32),
         ancestry=tf.zeros([batch_size, beam_size, 0], tf.int32),
+        grammar=grammar_state,
         slot_ids=tf.zeros([batch_size, 0, beam_size], tf.int32),
         finished_scores=tf.fill([batch_size, num_kept], NEVER),
         finished_lengths=tf.zeros([batch_size, num_kept], tf.int32),
@@ -247,7 +274,16 @@ def _candidates(
 ) -> candidates.Candidates:
     """Return the 2 N best extensions; with one beam only the best, or one drawn at random."""
     num_beams = beams.ids.shape[1]
+    num_candidates = 2 * num_beams if num_beams > 1 else 1
     probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
+    if settings.grammar:
+        return candidates.constrained(
+            probabilities,
+            beams.scores,
+            num_candidates=num_candidates,
+            ids=settings.grammar.ids,
+            allowed=settings.grammar.allowed(beams.grammar, sentences.max_lengths - position - 1),
+        )
     blocked = position + 1 < settings.min_length if settings.min_length > 1 else None
     if settings.sampling:
         found = candidates.sampled(
@@ -262,7 +298,7 @@ def _candidates(
         found = candidates.best(
             probabilities,
             beams.scores,
-            num_candidates=2 * num_beams if num_beams > 1 else 1,
+            num_candidates=num_candidates,
             vocabulary=settings.vocabulary,
             blocked=blocked,
         )
@@ -283,10 +319,16 @@ def _live(beams: _Beams, found: candidates.Candidates, settings: _Settings) -> _
     else:
         scores, places = tf.math.top_k(open_scores, num_beams)
     parents = tf.gather(found.parents, places, batch_dims=1)
+    ids = tf.gather(found.ids, places, batch_dims=1)
+    grammar = beams.grammar
+    if settings.grammar:
+        grammar = tf.nest.map_structure(lambda x: tf.gather(x, parents, batch_dims=1), grammar)
+        grammar = settings.grammar.advance(grammar, ids)
     return beams._replace(
         scores=scores,
-        ids=tf.gather(found.ids, places, batch_dims=1),
+        ids=ids,
         ancestry=tf.gather(beams.ancestry, parents, batch_dims=1),
+        grammar=grammar,
     )
 
 
@@ -329,7 +371,7 @@ def _where_active(active: tf.Tensor, after: _Beams, before: _Beams) -> _Beams:
             return new
         return tf.where(tf.reshape(active, [-1] + [1] * (new.shape.rank - 1)), new, old)
 
-    return _Beams(*map(choose, after, before))
+    return tf.nest.map_structure(choose, after, before)
 
 
 def _hypotheses(beams: _Beams, settings: _Settings) -> Hypotheses:

@@ -3,6 +3,7 @@
 Shapes: B sentences, N beams, W columns of the softmax, M candidates of a sentence.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -42,6 +43,30 @@ def best(
       blocked: scalar bool: whether the vocabulary's blockable ids are forbidden now.
     """
     return Candidates(*top_k.top_k(probabilities, scores, num_candidates, vocabulary, blocked))
+
+
+def constrained(
+    probabilities: tf.Tensor,
+    scores: tf.Tensor,
+    *,
+    num_candidates: int,
+    ids: Sequence[int],
+    allowed: tf.Tensor,
+) -> Candidates:
+    """Return the best of the extensions that a grammar allows; M is smaller if there are fewer.
+
+    Args:
+      probabilities: float32 [B * N, W] of the next token.
+      scores: log-probabilities [B, N] of the beams.
+      num_candidates: M.
+      ids: the G tokens that may ever be emitted.
+      allowed: bool [B, N, G], those that may be emitted now.
+    """
+    num_beams = scores.shape[1]
+    logs = top_k.log(tf.gather(probabilities, tf.constant(ids), axis=1))
+    logs = tf.where(allowed, tf.reshape(logs, [-1, num_beams, len(ids)]), 2 * NEVER)
+    found = top_k.flat_top_k(logs, scores, min(num_candidates, num_beams * len(ids)))
+    return Candidates(found.scores, tf.gather(tf.constant(ids), found.ids), found.beams)
 
 
 class Sampling(NamedTuple):

@@ -27,6 +27,7 @@ class Report:
     done: int = 0  # decoded by this run
     truncated: int = 0  # of these, inputs longer than max_source_length
     unfinished: int = 0  # of these, outputs cut off at the length limit
+    repaired: int = 0  # of these, a parser's outputs that were no trees
     tokens: int = 0  # of the best outputs
     seconds: float = 0.0
 
@@ -159,6 +160,7 @@ def _decode(
         report.done += len(batch)
         report.truncated += sum(t.truncated for t in translations)
         report.unfinished += sum(not t.finished for t in translations)
+        report.repaired += sum(t.repairs > 0 for t in translations)
         report.tokens += sum(len(t.ids) for t in translations)
         report.seconds = time.monotonic() - start
         yield batch

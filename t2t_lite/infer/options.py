@@ -23,6 +23,7 @@ class DecodeOptions:
     top_k: int = 0  # sample from so many tokens; 0: from all
     top_p: float = 1.0  # sample from the fewest tokens that together have this probability
     seed: int = 1  # of sampling
+    constrained: bool = True  # a parser's outputs are trees; False: search freely, then repair
     max_source_length: int = 512  # of a longer input only so many tokens are read
     batch_size: int = 128  # sentences of a batch, at most
     batch_tokens: int = 4096  # source tokens of a batch, padding included, at most

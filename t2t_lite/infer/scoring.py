@@ -40,8 +40,7 @@ class Scorer:
     ) -> Iterator[list[tuple[int, PairScore]]]:
         """Yield (index, score) of every pair in batches, longest first."""
         sources = [source.ids for source in self._translator.encode(inputs)]
-        encoded = self._translator.vocabulary.encode_batch(targets)
-        ends = [[*ids, vocabularies.EOS_ID] for ids in encoded]
+        ends = self._translator.encode_targets(targets)
         lengths = [max(len(source), len(end)) for source, end in zip(sources, ends)]
         options = self._translator.options
         for batch in batching.batches(

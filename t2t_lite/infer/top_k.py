@@ -82,7 +82,7 @@ def top_k(
     num_groups = -(-vocabulary.size // GROUP_SIZE)
     num_searched = k + num_beams * vocabulary.num_mixed_groups
     if 2 * num_searched > num_beams * num_groups:
-        return _flat_top_k(tf.where(allowed, log(probabilities), 2 * NEVER), scores, k)
+        return flat_top_k(tf.where(allowed, log(probabilities), 2 * NEVER), scores, k)
     spare = -num_columns % GROUP_SIZE
     if spare:
         probabilities = tf.pad(probabilities, [[0, 0], [0, spare]])
@@ -90,7 +90,7 @@ def top_k(
     groups_in_row = (num_columns + spare) // GROUP_SIZE
     groups = tf.reshape(probabilities, [-1, num_beams * groups_in_row, GROUP_SIZE])
     maxima = tf.reshape(tf.reduce_max(groups, axis=2), [-1, num_beams, groups_in_row])
-    best = _flat_top_k(log(maxima[:, :, :num_groups]), scores, num_searched)
+    best = flat_top_k(log(maxima[:, :, :num_groups]), scores, num_searched)
     # best.ids are groups of a beam; look into these groups.
     found = tf.gather(groups, best.beams * groups_in_row + best.ids, batch_dims=1)
     totals = tf.where(
@@ -110,7 +110,7 @@ def log(probabilities: tf.Tensor) -> tf.Tensor:
     return tf.math.log(tf.maximum(probabilities, _TINY))
 
 
-def _flat_top_k(logs: tf.Tensor, scores: tf.Tensor, k: int) -> TopK:
+def flat_top_k(logs: tf.Tensor, scores: tf.Tensor, k: int) -> TopK:
     """Return the k largest of logs [B, N, C] (or [B * N, C]) + scores [B, N, 1]."""
     num_beams, num_columns = scores.shape[1], logs.shape[-1]
     totals = tf.reshape(logs, [-1, num_beams, num_columns]) + scores[:, :, None]

@@ -2,6 +2,9 @@
 
 translator = Translator.from_output_dir("runs/ende")
 translator.translate(["A dog runs."])[0].text
+
+A model whose vocabulary has the symbols of trees is a parser: it takes words with spaces between
+and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)) (. .))".
 """
 
 import contextlib
@@ -15,9 +18,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.data import t2t_vocabulary
+from t2t_lite import errors
+from t2t_lite.data import t2t_vocabulary, trees
 from t2t_lite.data import vocabulary as vocabularies
-from t2t_lite.infer import batching, beam_search, candidates, options
+from t2t_lite.infer import batching, beam_search, candidates, options, tree_grammar
 from t2t_lite.model import decoding, transformer
 from t2t_lite.train import checkpoint, output_dir
 
@@ -26,13 +30,15 @@ from t2t_lite.train import checkpoint, output_dir
 class Hypothesis:
     """One output: its text, its length-normalised log-probability and its token ids.
 
-    `finished` is False where it hit the length limit: the text is cut off.
+    `finished` is False where it hit the length limit: the text is cut off. `repairs` counts what
+    had to be mended in the ids for a parser's text to be a tree (see `trees.repair`).
     """
 
     text: str
     score: float
     ids: tuple[int, ...]
     finished: bool
+    repairs: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,6 +67,11 @@ class Translation:
     def finished(self) -> bool:
         """Whether the best hypothesis is complete."""
         return self.hypotheses[0].finished
+
+    @property
+    def repairs(self) -> int:
+        """What had to be mended in the best hypothesis."""
+        return self.hypotheses[0].repairs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +112,10 @@ class Translator:
         self.models = list(models) if isinstance(models, Sequence) else [models]
         self.vocabulary = vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
+        self.tree_grammar = _tree_grammar(vocabulary)
+        self.is_parser = self.tree_grammar is not None
+        if self.is_parser and self.options.constrained:
+            _check_constrained(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
         is_own = isinstance(vocabulary, vocabularies.Vocabulary)
         self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
@@ -202,10 +217,18 @@ class Translator:
     def encode(self, texts: Sequence[str]) -> list[Source]:
         """Return each text's ids with EOS, cut at max_source_length."""
         limit = self.options.max_source_length
+        if self.is_parser:
+            texts = [trees.sentence(text) for text in texts]
         return [
             Source([*ids[: limit - 1], vocabularies.EOS_ID], truncated=len(ids) >= limit)
             for ids in self.vocabulary.encode_batch(texts)
         ]
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return each output's ids with EOS; a parser's is a tree or its linear form."""
+        if self.is_parser:
+            texts = [f" {trees.linear_form(text)}" for text in texts]
+        return [[*ids, vocabularies.EOS_ID] for ids in self.vocabulary.encode_batch(texts)]
 
     def _translate_batch(
         self,
@@ -232,24 +255,34 @@ class Translator:
         # [B * copies, K, ...] --> [B, copies * K, ...]
         found = beam_search.Hypotheses(*(x.reshape(len(sources), -1, *x.shape[2:]) for x in found))
         return [
-            Translation(hypotheses=self._hypotheses(found, row), truncated=source.truncated)
+            Translation(hypotheses=self._hypotheses(found, row, source), truncated=source.truncated)
             for row, source in enumerate(sources)
         ]
 
-    def _hypotheses(self, found: beam_search.Hypotheses, row: int) -> tuple[Hypothesis, ...]:
+    def _hypotheses(
+        self, found: beam_search.Hypotheses, row: int, source: Source
+    ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(found.lengths[row]) if length]
         if self.options.sampling:
             places.sort(key=lambda place: -found.scores[row, place])
-        return tuple(self._hypothesis(found, row, place) for place in places)
+        return tuple(self._hypothesis(found, row, place, source) for place in places)
 
-    def _hypothesis(self, found: beam_search.Hypotheses, row: int, place: int) -> Hypothesis:
+    def _hypothesis(
+        self, found: beam_search.Hypotheses, row: int, place: int, source: Source
+    ) -> Hypothesis:
         ids = found.ids[row, place, : found.lengths[row, place]].tolist()
+        text, repairs = self.vocabulary.decode(ids), 0
+        if self.is_parser:
+            words = self.vocabulary.decode(source.ids).split(" ")
+            mended = trees.repair(text, len(words))
+            text, repairs = str(trees.delinearize(mended.linear, words)), mended.repairs
         return Hypothesis(
-            text=self.vocabulary.decode(ids),
+            text=text,
             score=float(found.scores[row, place]),
             ids=tuple(ids),
             finished=bool(found.finished[row, place]),
+            repairs=repairs,
         )
 
     def _search(
@@ -277,10 +310,17 @@ class Translator:
         )
         stepper = decoding.stepper(self.models, beam_size)
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
+        max_lengths = lengths + self.options.extra_length
+        grammar, grammar_state = None, ()
+        if self.tree_grammar and self.options.constrained:
+            grammar = self.tree_grammar
+            num_words = grammar.count_words(inputs)
+            grammar_state = grammar.start(num_words, beam_size)
+            max_lengths = tf.maximum(max_lengths, grammar.least_length(num_words))
         return beam_search.search(
             stepper.step,
             stepper.encode(inputs),
-            max_lengths=lengths + self.options.extra_length,
+            max_lengths=max_lengths,
             beam_size=beam_size,
             num_kept=self.options.return_beams if is_search else 1,
             alpha=self.options.alpha,
@@ -289,7 +329,27 @@ class Translator:
             eos_id=vocabularies.EOS_ID,
             forbidden_ids=self._forbidden_ids,
             prefix_ids=prefix_ids,
+            grammar=grammar,
+            grammar_state=grammar_state,
             sampling=None if is_search else sampling,
             uniforms=uniforms,
             grow_fn=stepper.grow,
         )
+
+
+def _tree_grammar(
+    vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
+) -> tree_grammar.TreeGrammar | None:
+    """Return the grammar of a parser's vocabulary; None for another one."""
+    if not isinstance(vocabulary, vocabularies.Vocabulary) or not vocabulary.symbol_ids:
+        return None
+    return tree_grammar.TreeGrammar(vocabulary)
+
+
+def _check_constrained(decode_options: options.DecodeOptions) -> None:
+    """Raise UserError for what does not go with a grammar."""
+    for name in ("sampling", "prefix", "min_length"):
+        if getattr(decode_options, name):
+            raise errors.UserError(
+                f"{name} does not go with outputs that are always trees: add constrained=false"
+            )

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from t2t_lite.data import t2t_vocabulary
 from t2t_lite.data import vocabulary as vocabularies
+from t2t_lite.serving import parses
 
 # What Python's str.strip() removes.
 _BLANK = (
@@ -38,10 +39,20 @@ class Codec(tf.Module):
 
     A vocabulary of tensor2tensor has no tokenizer for a graph: `has_text` is False then, and only
     `from_ids` works.
+
+    Args:
+      vocabulary: of both sides.
+      is_parser: inputs are words with spaces between, outputs are trees over them.
     """
 
-    def __init__(self, vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary):
+    def __init__(
+        self,
+        vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
+        *,
+        is_parser: bool = False,
+    ):
         super().__init__()
+        self._is_parser = is_parser
         self._size = vocabulary.size
         self.has_text = isinstance(vocabulary, vocabularies.Vocabulary)
         self._tokenizer = vocabulary.tokenizer() if self.has_text else None
@@ -51,6 +62,17 @@ class Codec(tf.Module):
         assert self._tokenizer is not None
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
         is_blank = tf.strings.regex_full_match(texts, _BLANK)
+        if self._is_parser:
+            texts = parses.sentence(texts)
+        return _end(self._tokenizer.tokenize(texts), max_length, is_blank)
+
+    def encode_targets(self, texts: tf.Tensor, max_length: int) -> Rows:
+        """Return the ids of outputs to score, a parser's in their linear form."""
+        assert self._tokenizer is not None
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        is_blank = tf.strings.regex_full_match(texts, _BLANK)
+        if self._is_parser:
+            texts = tf.strings.join([" ", tf.strings.strip(texts)])
         return _end(self._tokenizer.tokenize(texts), max_length, is_blank)
 
     def from_ids(self, ids: tf.Tensor, max_length: int) -> Rows:
@@ -63,12 +85,21 @@ class Codec(tf.Module):
         return _end(tf.ragged.boolean_mask(ids, is_token), max_length, is_blank)
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
-        """Return the texts, string [...], of ids [..., T] that are padded with 0."""
+        """Return the texts, string [B, ...], of ids [B, ..., T] that are padded with 0."""
         assert self._tokenizer is not None
         shape = tf.shape(ids)
         ids = tf.where(ids < self._size, ids, vocabularies.UNK_ID)
         texts = self._tokenizer.detokenize(tf.reshape(ids, [-1, shape[-1]]))
         return tf.reshape(texts, shape[:-1])
+
+    def outputs(self, ids: tf.Tensor, sources: tf.Tensor) -> parses.Parses:
+        """Return the outputs [B, N] of ids [B, N, T] for inputs [B, S], and the repairs in each."""
+        texts = self.decode(ids)
+        if not self._is_parser:
+            return parses.Parses(texts, tf.zeros_like(texts, tf.int32))
+        sentences = tf.repeat(self.decode(sources), tf.shape(texts)[1])
+        found = parses.parses(tf.reshape(texts, [-1]), sentences)
+        return parses.Parses(*(tf.reshape(tensor, tf.shape(texts)) for tensor in found))
 
 
 def _end(tokens: tf.RaggedTensor, max_length: int, is_blank: tf.Tensor) -> Rows:

@@ -9,6 +9,10 @@
 
 What an item gets depends on no other. A blank text has a blank output with score 0.
 
+A parser takes words with spaces between and returns trees, and with them, in `serving_default` and
+`nbest`, `repairs` int32: what had to be mended for a tree, always 0 if the search is constrained.
+Its `score` takes targets in their linear form, "(S (NP XX )NP )S".
+
 Shapes: B items of a batch, N beams, S source length, T target length.
 """
 
@@ -45,7 +49,8 @@ class ServingModel(tf.Module):
         self._options = model.options
         self._prefix = model.vocabulary.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
-        self._codec = codec.Codec(model.vocabulary)
+        self._codec = codec.Codec(model.vocabulary, is_parser=model.is_parser)
+        self._is_parser = model.is_parser
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
         self._log_probabilities = self._scorer(model)
@@ -64,37 +69,31 @@ class ServingModel(tf.Module):
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
-        def results(found: beam_search.Hypotheses, truncated: tf.Tensor) -> Tensors:
-            return {
-                "outputs": self._codec.decode(found.ids[:, 0]),
-                "scores": found.scores[:, 0],
-                "truncated": truncated | ~found.finished[:, 0],
-            }
+        def results(found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
+            best = {name: x[:, 0] for name, x in self._outputs(found, sources).items()}
+            return {**best, "truncated": sources.truncated | ~found.finished[:, 0]}
 
-        empty = {
-            "outputs": tf.zeros([0], tf.string),
-            "scores": tf.zeros([0]),
-            "truncated": tf.zeros([0], tf.bool),
-        }
+        empty = {**self._no_outputs([0]), "truncated": tf.zeros([0], tf.bool)}
         return self._in_parts(self._best, self._encode(inputs), results, empty)
 
     def _nbest(self, inputs: tf.Tensor) -> Tensors:
-        def results(found: beam_search.Hypotheses, truncated: tf.Tensor) -> Tensors:
-            del truncated
-            scores = tf.maximum(found.scores, NO_SCORE)
-            return {"outputs": self._codec.decode(found.ids), "scores": scores}
+        empty = self._no_outputs([0, self._options.beam_size])
+        return self._in_parts(self._all, self._encode(inputs), self._outputs, empty)
 
-        num_beams = self._options.beam_size
-        empty = {
-            "outputs": tf.zeros([0, num_beams], tf.string),
-            "scores": tf.zeros([0, num_beams]),
-        }
-        return self._in_parts(self._all, self._encode(inputs), results, empty)
+    def _outputs(self, found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
+        """Return the text, score and repairs of each hypothesis, [B, N] all."""
+        outputs = self._codec.outputs(found.ids, sources.ids)
+        tensors = {"outputs": outputs.text, "scores": tf.maximum(found.scores, NO_SCORE)}
+        return {**tensors, "repairs": outputs.repairs} if self._is_parser else tensors
+
+    def _no_outputs(self, shape: list[int]) -> Tensors:
+        tensors = {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
+        return {**tensors, "repairs": tf.zeros(shape, tf.int32)} if self._is_parser else tensors
 
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
         sources = self._encode(inputs)
         # A longer output cannot come of a search either.
-        outputs = self._codec.encode(
+        outputs = self._codec.encode_targets(
             targets, self._options.max_source_length + self._options.extra_length
         )
 
@@ -122,12 +121,12 @@ class ServingModel(tf.Module):
         width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + self._options.extra_length
         width = tf.maximum(width, 1)
 
-        def results(found: beam_search.Hypotheses, truncated: tf.Tensor) -> Tensors:
+        def results(found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
             best = found.ids[:, 0]
             return {
                 "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
                 "scores": found.scores[:, 0],
-                "truncated": truncated | ~found.finished[:, 0],
+                "truncated": sources.truncated | ~found.finished[:, 0],
             }
 
         empty = {
@@ -146,14 +145,15 @@ class ServingModel(tf.Module):
         self,
         search: Callable[[tf.Tensor], beam_search.Hypotheses],
         rows: codec.Rows,
-        results: Callable[[beam_search.Hypotheses, tf.Tensor], Tensors],
+        results: Callable[[beam_search.Hypotheses, codec.Rows], Tensors],
         empty: Tensors,
     ) -> Tensors:
         """Search for rows in parts of like length; give blank ones what is zero."""
 
         def part(places: tf.Tensor, length: tf.Tensor) -> Tensors:
-            found = search(tf.gather(rows.ids, places)[:, :length])
-            return results(found, tf.gather(rows.truncated, places))
+            some = codec.Rows(*(tf.gather(tensor, places) for tensor in rows))
+            some = some._replace(ids=some.ids[:, :length])
+            return results(search(some.ids), some)
 
         return batches.run(
             part,

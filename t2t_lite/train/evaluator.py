@@ -6,17 +6,21 @@ from typing import NamedTuple
 from t2t_lite import config
 from t2t_lite.data import manifest, pipeline, t2t_vocabulary, vocabulary
 from t2t_lite.data import problem as problems
-from t2t_lite.evaluate import bleu
+from t2t_lite.evaluate import bleu, parses
 from t2t_lite.infer import translator
 from t2t_lite.model import transformer
 from t2t_lite.train import metrics, step
 
 
 class Figures(NamedTuple):
-    """`score` is sacreBLEU (13a) of decoded sentences, or None where none were decoded."""
+    """`score` is of decoded sentences, or None where none were decoded.
+
+    It is sacreBLEU (13a), or for a parser the F1 of labelled brackets (`score_name`).
+    """
 
     tokens: metrics.Evaluation
     score: float | None
+    score_name: str = "BLEU"
 
     def scalars(self) -> dict[str, float]:
         """Return the figures under TensorBoard's names."""
@@ -26,12 +30,12 @@ class Figures(NamedTuple):
             "perplexity": self.tokens.perplexity,
             "accuracy": self.tokens.accuracy,
         }
-        return values if self.score is None else values | {"bleu": self.score}
+        return values if self.score is None else values | {self.score_name.lower(): self.score}
 
     def __str__(self) -> str:
         text = f"loss {self.tokens.loss:.4f}  perplexity {self.tokens.perplexity:.3f}"
         text += f"  accuracy {self.tokens.accuracy:.4f}"
-        return text if self.score is None else f"{text}  BLEU {self.score:.2f}"
+        return text if self.score is None else f"{text}  {self.score_name} {self.score:.2f}"
 
 
 class Evaluator:
@@ -72,10 +76,13 @@ class Evaluator:
         )
         for batch in batches:
             counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
-        return Figures(metrics.evaluation(*counts), self._decode())
+        score_name = "F1" if self._problem.evaluation == "brackets" else "BLEU"
+        return Figures(metrics.evaluation(*counts), self._decode(), score_name)
 
     def _decode(self) -> float | None:
         if not self._sources:
             return None
         outputs = [item.text for item in self._translator.translate(self._sources)]
+        if self._problem.evaluation == "brackets":
+            return parses.score(outputs, self._references).all.f1
         return bleu.corpus_score(outputs, self._references)

@@ -14,6 +14,7 @@ import pytest
 
 from t2t_lite import errors, registry
 from t2t_lite.data import cleaning, generate, manifest, shards, text_files, vocabulary
+from t2t_lite.data import problem as problems
 
 WORDS = ["the", "dog", "cat", "house", "sees", "runs", "green", "small", "and", "of", "never"]
 
@@ -242,11 +243,35 @@ def test_empty_lines_of_dev_are_kept(problem, tmp_path):
     assert list(_texts(made, "dev")) == [("a", "a"), ("", ""), ("b", "b")]
 
 
+class SymbolicTargets(problems.Problem):
+    """Targets of symbols; a reference that is something else, empty where there is nothing."""
+
+    symbolic_targets = True
+    pairs = (("the dog", " (S A )S", "(S dog)"), ("", "", ""), ("a", " A ( X", "other"))
+
+    def samples(self, split, *, raw_dir=None, tmp_dir=None):
+        for inputs, targets, reference in self.pairs * 20:
+            yield {"inputs": inputs, "targets": targets, "reference": reference}
+
+
+def test_symbols_are_learnt_as_such_and_references_kept(tmp_path):
+    made = generate.generate(SymbolicTargets(), data_dir=tmp_path, vocab_size=300, num_workers=1)
+    vocab = vocabulary.load(made.vocabulary_path)
+    symbols = [vocab.piece(token).replace(vocabulary.SPACE, " ") for token in range(3, 7)]
+    assert symbols == [" (S", " ( X", " )S", " A"]
+    assert list(_texts(made, "dev")) == [("the dog", " (S A )S"), ("a", " A ( X")] * 20
+    text = manifest.problem_text(tmp_path, SymbolicTargets(), "dev")
+    assert text.references == ["(S dog)", "other"] * 20
+    assert made.splits["dev"]["dropped"] == made.splits["test"]["dropped"] == {"empty": 20}
+    assert made.splits["train"]["dropped"]["empty"] == 20
+
+
 def test_the_vocabulary_sample_is_spread_evenly(problem, raw_dir, monkeypatch):
     monkeypatch.setattr(generate, "_SAMPLE_CHARACTERS", 100_000)
     read = generate._Reader(problem, raw_dir, None, 1_000)
-    pairs, sample = generate._survey(read, 0, lambda *_: None)
+    pairs, sample, symbols = generate._survey(read, 0, lambda *_: None)
     assert pairs == 12_500
+    assert not symbols
     assert 40_000 < sum(map(len, sample)) <= 100_000
     numbers = [int(text.split()[-1]) for text in sample[::2]]
     assert numbers == sorted(numbers)

@@ -82,6 +82,17 @@ def test_symbols_are_one_id_each():
     assert vocab.decode([3, 4]) == "(NP)"
 
 
+def test_symbols_take_the_space_before_them_and_the_longest_wins():
+    symbols = [" (S", " (SBAR", " )S", " ,", ' "', " ''"]
+    vocab = vocabulary.Vocabulary(vocabulary.train([*CORPUS, "a (S, b"], 340, symbols=symbols))
+    text = " (SBAR (S , \" '' )S"
+    assert [vocab.piece(token) for token in vocab.encode(text)] == [
+        *("▁(SBAR", "▁(S", "▁,", '▁"', "▁''", "▁)S")
+    ]
+    assert vocab.decode(vocab.encode(text)) == text
+    assert len(vocab.encode("(S")) > 1  # without the space
+
+
 @pytest.mark.parametrize(
     ("corpus", "size", "message"),
     [

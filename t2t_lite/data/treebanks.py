@@ -1,0 +1,151 @@
+"""Files of a treebank: in folders, compressed, or inside tar archives (floor 1).
+
+`find` lists the files of trees below a folder, those inside its archives among them, and `read`
+yields their trees, cleaned. A file holds Penn-style trees, one a line or broken into lines:
+
+    02/wsj_0201.mrg    wsj_0201.mrg.gz    penn.tgz: penn/11319941.tree
+"""
+
+import contextlib
+import dataclasses
+import functools
+import gzip
+import itertools
+import lzma
+import os
+import pathlib
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import IO, cast
+
+from t2t_lite import errors
+from t2t_lite.data import text_files, trees
+
+SUFFIXES = (".mrg", ".tree", ".trees", ".txt", ".ptb")  # of a file of trees, before .gz or the like
+ARCHIVES = (".tgz", ".tar.gz", ".tar")
+
+_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error)
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class File:
+    """A file of trees: `path` on the disk, and where that is an archive the `member` in it."""
+
+    path: pathlib.Path
+    member: str = ""
+
+    @property
+    def stem(self) -> str:
+        """The name without folders and endings: "wsj_0201"."""
+        name = pathlib.PurePosixPath(self.member or self.path.name).name
+        return name.removesuffix(_compression(name)).rpartition(".")[0]
+
+    @property
+    def folder(self) -> str:
+        """The name of the folder that the file is in."""
+        return (pathlib.PurePosixPath(self.member) if self.member else self.path).parent.name
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.member}" if self.member else str(self.path)
+
+
+def find(folder: str | os.PathLike[str]) -> list[File]:
+    """Return all files of trees below a folder, sorted; hidden and other files are passed over."""
+    paths = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())
+    return sorted(itertools.chain.from_iterable(map(files_of, paths)))
+
+
+def files_of(path: pathlib.Path) -> list[File]:
+    """Return the files of trees in an archive, a file of trees itself, [] for any other file."""
+    if path.name.startswith("."):
+        return []
+    if path.name.lower().endswith(ARCHIVES):
+        status = path.stat()
+        return [File(path, name) for name in _members(path, status.st_size, status.st_mtime_ns)]
+    return [File(path)] if _is_tree_file(path.name) else []
+
+
+def read(
+    files: Iterable[File], *, tmp_dir: str | os.PathLike[str] | None = None
+) -> Iterator[trees.Tree | None]:
+    """Yield the cleaned trees of the files, in the order given; None for a tree without words.
+
+    An archive is decompressed into a temporary file in `tmp_dir` while its members are read, which
+    may then come in any order. "▁" (U+2581), which the vocabulary keeps for the space, becomes "_".
+    UserError with the file (and the member) and the line for whatever is no tree.
+    """
+    for path, group in itertools.groupby(files, key=lambda file: file.path):
+        if not path.name.lower().endswith(ARCHIVES):
+            for file in group:
+                yield from _trees(file, text_files.read_lines(path))
+            continue
+        with _naming(path), _unpacked(path, tmp_dir) as archive:
+            for file in group:
+                yield from _trees(file, _member_lines(archive, file.member))
+
+
+def _trees(file: File, lines: Iterable[str]) -> Iterator[trees.Tree | None]:
+    lines = (line.replace("\u2581", "_") for line in lines)
+    for tree in trees.read(lines, name=str(file)):
+        yield trees.clean(tree)
+
+
+def _compression(name: str) -> str:
+    return next((suffix for suffix in text_files.SUFFIXES[1:] if name.endswith(suffix)), "")
+
+
+def _is_tree_file(name: str) -> bool:
+    plain = name.removesuffix(_compression(name))
+    return not name.startswith(".") and plain.lower().endswith(SUFFIXES)
+
+
+@functools.lru_cache(maxsize=64)
+def _members(path: pathlib.Path, size: int, modified: int) -> list[str]:
+    """Return the archive's members that hold trees; size and time tell one state from another."""
+    with _naming(path), _decompressed(path) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+        found = [member.name for member in tar if member.isfile()]
+    return sorted(
+        name
+        for name in found
+        if _is_tree_file(pathlib.PurePosixPath(name).name)
+        and _compression(name) in ("", ".gz")  # what `_member_lines` reads
+    )
+
+
+@contextlib.contextmanager
+def _unpacked(
+    path: pathlib.Path, tmp_dir: str | os.PathLike[str] | None
+) -> Iterator[tarfile.TarFile]:
+    if tmp_dir is not None:
+        pathlib.Path(tmp_dir).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=tmp_dir) as plain:
+        with _decompressed(path) as file:
+            shutil.copyfileobj(file, plain, 1 << 20)
+        plain.seek(0)
+        with tarfile.open(fileobj=plain, mode="r:") as archive:
+            yield archive
+
+
+def _decompressed(path: pathlib.Path) -> IO[bytes]:
+    if path.name.lower().endswith(".tar"):
+        return open(path, "rb")
+    return cast(IO[bytes], gzip.open(path, "rb"))
+
+
+def _member_lines(archive: tarfile.TarFile, member: str) -> Iterator[str]:
+    file = archive.extractfile(member)
+    assert file is not None  # `_members` lists plain files only
+    with file, gzip.open(file) if member.endswith(".gz") else contextlib.nullcontext(file) as plain:
+        for line in plain:
+            yield line.decode("utf-8", errors="replace")
+
+
+@contextlib.contextmanager
+def _naming(path: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGE as error:
+        raise errors.UserError(f"{path} is damaged or not what its suffix says: {error}") from error

@@ -1,0 +1,325 @@
+"""Parsing problems: what belongs to which split, and the form of the samples."""
+
+import collections
+import io
+import json
+import tarfile
+
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import generate, manifest, problem, shards, treebanks, trees, vocabulary
+
+SECTIONS = [f"{number:02d}" for number in range(25)]
+
+
+def tree(word):
+    return f"(S (NP (NN {word})) (VP (VBZ is)))\n"
+
+
+def write(folder, files):
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    return folder
+
+
+def inputs(name, split, raw_dir):
+    return [one["inputs"] for one in registry.problem(name).samples(split, raw_dir=raw_dir)]
+
+
+class Given(problem.ParsingProblem):
+    """The trees that a test gives."""
+
+    vocabulary_size = 340
+    text = "(S (NP (PRP It)) (VP (VBD was) (ADJP (-LRB- -LRB-) (JJ wet) (-RRB- -RRB-))) (. .))"
+    lost = "(S (NP (-NONE- *)))"
+    trains = (text, lost, "(FRAG (NP (NN Rain)) (, ,))")
+    devs = (text, lost, lost, "(SINV (NP (NN XX)) (FRAGX (NN a)))")
+
+    def trees(self, split, *, raw_dir=None, tmp_dir=None):
+        for text in {"train": self.trains * 9, "dev": self.devs, "test": (self.text,)}[split]:
+            yield trees.clean(trees.parse(text))
+
+
+class GivenTags(Given):
+    """The same, with tags."""
+
+    with_tags = True
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("given")
+    for each in (Given(), GivenTags()):
+        generate.generate(each, data_dir=folder, num_workers=1)
+    return folder
+
+
+def test_the_form_of_a_sample():
+    found = next(Given().samples("test"))
+    assert found == {
+        "inputs": "It was -LRB- wet -RRB- .",
+        "targets": " (S (NP XX )NP (VP XX (ADJP XX XX XX )ADJP )VP XX )S",
+        "reference": Given.text,
+    }
+    tagged = next(GivenTags().samples("test"))["targets"]
+    assert tagged == " (S (NP PRP )NP (VP VBD (ADJP -LRB- JJ -RRB- )ADJP )VP . )S"
+
+
+@pytest.mark.parametrize("each", [Given(), GivenTags()], ids=lambda each: each.base_name)
+def test_each_symbol_is_one_id(made, each):
+    loaded = manifest.load(made, each)
+    vocab = vocabulary.load(loaded.vocabulary_path)
+    symbols = {token for one in each.samples("train") for token in one["targets"].split()}
+    pieces = {vocab.piece(token) for token in range(vocab.size)}
+    assert {f"▁{symbol}" for symbol in symbols} <= pieces
+    assert {piece for piece in pieces if set(piece) & set("()")} == {
+        f"▁{symbol}" for symbol in symbols if symbol[0] in "()"
+    }
+    for one in filter(lambda one: one["inputs"], each.samples("train")):
+        ids = vocab.encode(one["targets"])
+        assert len(ids) == len(one["targets"].split())
+        assert vocab.decode(ids) == one["targets"]
+        starts = sum(vocab.piece(token)[0] == "▁" for token in vocab.encode(" " + one["inputs"]))
+        assert starts == len(one["inputs"].split())
+
+
+@pytest.mark.integration
+def test_symbols_are_one_id_in_the_graph_too(made):
+    vocab = vocabulary.load(manifest.load(made, Given()).vocabulary_path)
+    texts = [one["targets"] for one in Given().samples("train")][:3]
+    tokenizer = vocab.tokenizer()
+    in_graph = tokenizer.tokenize(texts)
+    assert in_graph.to_list() == vocab.encode_batch(texts)
+    assert [text.decode() for text in tokenizer.detokenize(in_graph).numpy()] == texts
+
+
+def test_labels_that_train_lacks_are_spelt(made):
+    vocab = vocabulary.load(manifest.load(made, Given()).vocabulary_path)
+    targets = [one["targets"] for one in Given().samples("dev")][-1]
+    assert [vocab.decode(ids) for ids in vocab.encode_batch([targets])] == [targets]
+    assert len(vocab.encode(targets)) > len(targets.split())
+
+
+def test_trees_without_words_are_counted(made):
+    splits = manifest.load(made, Given()).splits
+    assert splits["train"]["dropped"]["empty"] == 9
+    assert splits["train"]["pairs"] == 18
+    assert splits["dev"]["dropped"] == {"empty": 2}
+    assert splits["dev"]["pairs"] == 2
+    assert "dropped" not in splits["test"]
+    records = [
+        one for path in manifest.load(made, Given()).shards("dev") for one in shards.read(path)
+    ]
+    assert len(records) == 2
+    text = manifest.problem_text(made, Given(), "dev")
+    assert text.sources == ["It was -LRB- wet -RRB- .", "XX a"]
+    assert text.references[0] == Given.text
+
+
+def test_decoding_defaults_are_the_papers():
+    each = registry.problem("wsj_parsing")
+    assert each.decode_defaults == {"beam_size": 21, "alpha": 0.3, "extra_length": 300}
+    assert each.evaluation == "brackets"
+    assert registry.problem("toy_ende").decode_defaults == {}
+
+
+# The Penn Treebank
+
+
+def test_wsj_splits_by_section(tmp_path):
+    for section in SECTIONS:
+        write(tmp_path, {f"parsed/mrg/wsj/{section}/wsj_{section}01.mrg": tree(f"w{section}")})
+    write(tmp_path, {"parsed/mrg/brown/ca/ca01.mrg": tree("brown"), "README.txt": "no (tree"})
+    words = {s: [text.split()[0] for text in inputs("wsj_parsing", s, tmp_path)]
+             for s in ("train", "dev", "test")}  # fmt: skip
+    assert words["train"] == [f"w{number:02d}" for number in range(2, 22)]
+    assert words["dev"] == ["w22"]
+    assert words["test"] == ["w23"]
+    assert len(registry.problem("wsj_parsing").raw_files(tmp_path)) == 22
+
+
+@pytest.mark.parametrize("name", ["wsj_{0}99.mrg", "WSJ/WSJ_{0}00.MRG", "{0}.txt", "{0}/any.mrg"])
+def test_a_section_is_told_by_the_name_or_the_folder(tmp_path, name):
+    write(tmp_path, {name.format(section): tree(f"w{section}") for section in SECTIONS})
+    assert inputs("wsj_parsing", "dev", tmp_path) == ["w22 is"]
+    assert len(inputs("wsj_parsing", "train", tmp_path)) == 20
+
+
+def test_missing_sections_are_named(tmp_path):
+    for section in set(SECTIONS) - {"05", "23"}:
+        write(tmp_path, {f"wsj_{section}01.mrg": tree("a")})
+    with pytest.raises(errors.UserError, match="lacks section 05, 23; expected wsj_0201"):
+        registry.problem("wsj_parsing").raw_files(tmp_path)
+
+
+@pytest.fixture
+def semisupervised(tmp_path):
+    for section in SECTIONS:
+        write(tmp_path, {f"{section}/wsj_{section}01.mrg": tree(f"w{section}")})
+    many = "".join(tree(f"m{i}") for i in range(400))
+    write(tmp_path, {"automatic/many.txt": many, "automatic/wsj_2201.mrg": tree("auto")})
+    return tmp_path
+
+
+def counts(raw_dir):
+    texts = inputs("wsj_parsing_semisupervised", "train", raw_dir)
+    return collections.Counter(text.split()[0] for text in texts)
+
+
+def test_semisupervised_reads_all_automatic_trees(semisupervised):
+    found = counts(semisupervised)
+    assert set(found.values()) == {1}
+    assert len(found) == 20 + 400 + 1
+    assert inputs("wsj_parsing_semisupervised", "dev", semisupervised) == ["w22 is"]
+    names = [
+        p.name for p in registry.problem("wsj_parsing_semisupervised").raw_files(semisupervised)
+    ]
+    assert names[-2:] == ["many.txt", "wsj_2201.mrg"]
+    assert len(names) == 24
+
+
+def test_semisupervised_weighs_each_corpus(semisupervised):
+    write(semisupervised, {"weights.tsv": "wsj\t3\nmany.txt\t1.25\nwsj_2201.mrg\t0\n"})
+    found = counts(semisupervised)
+    assert all(found[f"w{number:02d}"] == 3 for number in range(2, 22))
+    assert "auto" not in found
+    numbers = collections.Counter(found[f"m{i}"] for i in range(400))
+    assert set(numbers) == {1, 2}
+    assert 70 < numbers[2] < 130
+    assert found == counts(semisupervised)  # the draw is repeatable
+    raw_files = registry.problem("wsj_parsing_semisupervised").raw_files(semisupervised)
+    assert raw_files[-1].name == "weights.tsv"
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (
+            "wsj\t1\nnone.txt\t2\n",
+            r"weights.tsv, line 2: .* one of wsj, many.txt, wsj_2201.mrg, got",
+        ),
+        ("wsj 1\n", "weights.tsv, line 1: expected name<TAB>weight"),
+        ("wsj\tmuch\n", "a weight is a number of at least 0, got 'much'"),
+        ("wsj\t-1\n", "a weight is a number of at least 0, got '-1'"),
+        ("wsj\tinf\n", "a weight is a number of at least 0, got 'inf'"),
+    ],
+)
+def test_wrong_weights_are_refused(semisupervised, weights, message):
+    write(semisupervised, {"weights.tsv": weights})
+    with pytest.raises(errors.UserError, match=message):
+        registry.problem("wsj_parsing_semisupervised").raw_files(semisupervised)
+
+
+def test_semisupervised_needs_its_folder(tmp_path, semisupervised):
+    (semisupervised / "automatic" / "notes.md").write_text("no trees")
+    with pytest.raises(errors.UserError, match=r"notes.md is not a file of trees .* ends in .mrg"):
+        registry.problem("wsj_parsing_semisupervised").raw_files(semisupervised)
+    for path in (semisupervised / "automatic").iterdir():
+        path.unlink()
+    with pytest.raises(errors.UserError, match="lacks automatic/ with files of automatically"):
+        registry.problem("wsj_parsing_semisupervised").raw_files(semisupervised)
+
+
+# The free treebanks
+
+
+def test_a_file_that_is_there_twice_is_refused(tmp_path):
+    write(tmp_path, {"combined/wsj_0001.mrg": tree("a")})
+    with tarfile.open(tmp_path / "combined.tgz", "w:gz") as tar:
+        entry = tarfile.TarInfo("combined/wsj_0001.mrg")
+        entry.size = len(tree("a"))
+        tar.addfile(entry, io.BytesIO(tree("a").encode()))
+    with pytest.raises(errors.UserError, match=r"wsj_0001 is there twice, as .*combined.tgz: "):
+        registry.problem("wsj_sample_parsing").raw_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wsj_parsing", "lacks section 02, 03"),
+        ("wsj_sample_parsing", "has no trees for train; expected the sample's wsj_0001.mrg"),
+        ("craft_parsing", "has no trees for train; expected CRAFT's articles"),
+        ("wsj_sample_craft_parsing", "has no trees for train"),
+    ],
+)
+def test_absent_trees_are_refused(tmp_path, name, message):
+    each = registry.problem(name)
+    with pytest.raises(errors.UserError, match=f"{name} reads its trees from --raw_dir"):
+        each.raw_files()
+    with pytest.raises(errors.UserError, match="not there is not a folder"):
+        each.raw_files(tmp_path / "not there")
+    with pytest.raises(errors.UserError, match=message):
+        each.raw_files(tmp_path)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("wsj_sample_parsing", {"train": 3396, "dev": 273, "test": 245}),
+        ("craft_parsing", {"train": 24_713, "dev": 3345, "test": 2772}),
+    ],
+)
+def test_real_corpora_are_split_without_overlap(shared_data, name, sizes):
+    raw_dir = shared_data / name.removesuffix("_parsing")
+    each = registry.problem(name)
+    parts = each.split_files(raw_dir)
+    files = [file for part in parts.values() for file in part]
+    assert len(set(files)) == len(files) == len(treebanks.find(raw_dir))
+    for split, size in sizes.items():
+        assert sum(1 for _ in each.samples(split, raw_dir=raw_dir)) == size
+
+
+def test_the_combination_has_both_corpora(shared_data, tmp_path):
+    for path in (shared_data / "wsj_sample" / "combined.tgz", shared_data / "craft" / "penn.tgz"):
+        (tmp_path / path.name).symlink_to(path)
+    each = registry.problem("wsj_sample_craft_parsing")
+    parts = each.split_files(tmp_path)
+    assert list(parts) == list(each.splits(tmp_path))
+    assert {split: len(files) for split, files in parts.items()} == {
+        "train": 159 + 77,
+        "dev": 20,
+        "test": 20,
+        "craft_dev": 10,
+        "craft_test": 10,
+    }
+    # the same trees as those of the corpora's own problems
+    assert inputs("wsj_sample_craft_parsing", "dev", tmp_path) == inputs(
+        "wsj_sample_parsing", "dev", tmp_path
+    )
+    assert len(each.raw_files(tmp_path)) == 2
+
+
+@pytest.mark.integration
+def test_errors_name_the_file_when_data_are_made(tmp_path):
+    write(tmp_path / "raw", {f"wsj_0{number}.mrg": tree("a") for number in ("001", "160", "180")})
+    write(tmp_path / "raw", {"wsj_0181.mrg": tree("a") + "(S (NN a)\n"})
+    with pytest.raises(errors.UserError, match=r"wsj_0181.mrg, line 2: the tree that begins here"):
+        generate.generate(
+            registry.problem("wsj_sample_parsing"), data_dir=tmp_path, raw_dir=tmp_path / "raw"
+        )
+    assert not (tmp_path / "wsj_sample_parsing.manifest.json").exists()
+
+
+# The toy problem
+
+
+def test_toy_trees(tmp_path):
+    each = registry.problem("toy_parsing")
+    assert dict(each.sizes) == {"dev": 500, "test": 500, "train": 20_000}
+    each.sizes = {"dev": 50, "test": 40, "train": 600}
+    splits = {split: list(each.samples(split)) for split in each.splits()}
+    assert {split: len(found) for split, found in splits.items()} == each.sizes
+    texts = [one["reference"] for found in splits.values() for one in found]
+    assert len(set(texts)) == len(texts)
+    for one in splits["dev"]:
+        words = one["inputs"].split(" ")
+        assert str(trees.delinearize(one["targets"], words, tags=None)).count("(") == one[
+            "reference"
+        ].count("(")
+    made = generate.generate(each, data_dir=tmp_path, vocab_size=700, num_workers=1)
+    assert made.splits["train"]["pairs"] == 600
+    assert json.loads((tmp_path / "toy_parsing.manifest.json").read_text())["raw_files"] == []

@@ -1,0 +1,72 @@
+"""A parser's export: bracketed trees from the graph, those of the Translator."""
+
+import pathlib
+
+import pytest
+import tensorflow as tf
+import tiny_run
+from tensorflow.core.protobuf import saved_model_pb2
+
+from t2t_lite.data import trees
+from t2t_lite.infer import scoring, translator
+from t2t_lite.serving import export
+
+ALLOWED_OPS = set(pathlib.Path(__file__).with_name("allowed_ops.txt").read_text().split())
+TEXTS = [*tiny_run.SENTENCES, "zebra , x", "( the park )", "two dogs  run " * 8]
+OPTIONS = {"max_source_length": 60, "beam_size": 3, "alpha": 0.3, "extra_length": 60}
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    return tiny_run.write(tmp_path_factory.mktemp("parser"), problem="toy_parsing")
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["constrained", "free"])
+def parser(request, run_dir, tmp_path_factory):
+    """Return the Translator and the folder of its export."""
+    changes = {**OPTIONS, "constrained": request.param}
+    path = export.export(run_dir, tmp_path_factory.mktemp("export"), **changes)
+    return translator.Translator.from_output_dir(run_dir, **changes), path
+
+
+def test_answers_are_the_translators_whatever_comes(parser, hostile):
+    model, path = parser
+    served = tf.saved_model.load(str(path)).signatures
+    items = [text.encode() for text in TEXTS] + list(hostile.values())
+    found = {k: v.numpy() for k, v in served["serving_default"](tf.constant(items)).items()}
+    expected = model.translate([item.decode("utf-8", "replace") for item in items])
+    for place, parse in enumerate(expected):
+        assert found["outputs"][place].decode() == parse.text
+        assert found["repairs"][place] == parse.repairs
+        assert found["scores"][place] == pytest.approx(parse.score, abs=2e-4)
+        if parse.text:
+            trees.parse(parse.text)
+    repaired = found["repairs"] > 0
+    assert not any(repaired) if model.options.constrained else any(repaired)
+
+
+def test_nbest_has_trees(parser):
+    served = tf.saved_model.load(str(parser[1])).signatures
+    found = served["nbest"](tf.constant(TEXTS[:3]))
+    for row, text in zip(found["outputs"].numpy(), TEXTS):
+        for output in row:
+            assert trees.parse(output.decode()).words() == trees.sentence(text).split(" ")
+
+
+def test_scores_are_of_linear_forms(parser):
+    model, path = parser
+    served = tf.saved_model.load(str(path)).signatures
+    linear = "(S (NP XX XX )NP (VP XX )VP )S"
+    tree = "(S (NP (DT a) (NN dog)) (VP (VBZ runs)))"
+    found = served["score"](inputs=tf.constant(["a dog runs"]), targets=tf.constant([linear]))
+    [[(_, of_tree), (_, of_form)]] = scoring.Scorer(model).score(["a dog runs"] * 2, [tree, linear])
+    assert of_tree.log_probability == pytest.approx(of_form.log_probability, rel=1e-6)
+    assert found["log_probabilities"].numpy() == pytest.approx([of_tree.log_probability], rel=1e-4)
+    assert found["lengths"].numpy().tolist() == [of_tree.num_tokens] == [len(linear.split()) + 1]
+
+
+def test_ops_are_those_that_stock_servers_have(parser):
+    proto = saved_model_pb2.SavedModel.FromString((parser[1] / "saved_model.pb").read_bytes())
+    graph = proto.meta_graphs[0].graph_def
+    nodes = [*graph.node, *(node for f in graph.library.function for node in f.node_def)]
+    assert " ".join(sorted({node.op for node in nodes} - ALLOWED_OPS)) == ""
