@@ -8,6 +8,7 @@ complete. Dropout is a function of the step, so step and data position are all t
 
 import pathlib
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -56,7 +57,10 @@ class Checkpoints:
         try:
             return self._manager.save(checkpoint_number=step)
         except (tf.errors.ResourceExhaustedError, tf.errors.UnknownError, OSError) as error:
-            reason = str(error).partition("\n")[0]
+            for half_written in self._directory.glob(f"ckpt-{step}_temp"):
+                shutil.rmtree(half_written, ignore_errors=True)
+            # TensorFlow's message is "{{node ...}} file; reason [Op:SaveV2]".
+            reason = str(error).partition("\n")[0].partition(" [Op:")[0].rpartition("; ")[2]
             raise errors.UserError(
                 f"cannot write the checkpoint of step {step} to {self._directory}: {reason}; "
                 "earlier checkpoints are intact: free space and start the same command again"

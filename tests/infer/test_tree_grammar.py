@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
+from t2t_lite.problems import toy_grammar  # pyright: ignore[reportMissingImports]
 
 from t2t_lite import errors
 from t2t_lite.data import trees, vocabulary
 from t2t_lite.infer import beam_search, options, translator, tree_grammar
-
-from t2t_lite.problems import toy_grammar  # isort: skip
-
-LINEAR = " (S (NP XX XX )NP (VP XX (PP XX (NP XX XX )NP )PP )VP )S"
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,11 @@ import random
 
 import pytest
 
+from t2t_lite import registry
 from t2t_lite.bin import bleu, datagen, decoder, trainer
+from t2t_lite.data import manifest
+from t2t_lite.evaluate import parses
+from t2t_lite.infer import translator
 
 pytestmark = pytest.mark.learning
 
@@ -45,3 +49,24 @@ def test_reverses_digits(tmp_path, capsys, precision):
     capsys.readouterr()
     assert bleu.main(["", f"--translation={output}", f"--reference={reference}"]) == 0
     assert float(capsys.readouterr().out.split()[0]) > 95
+
+
+def test_parses_the_toy_grammar(tmp_path):
+    """Trees of sentences that training did not see, by the constrained search and a free one."""
+    data, run = tmp_path / "data", tmp_path / "run"
+    flags = ["", "--problem=toy_parsing", f"--data_dir={data}"]
+    assert datagen.main(flags) == 0
+    flags += [f"--output_dir={run}", "--hparams_set=transformer_parsing_toy", "--eval_sentences=0"]
+    assert trainer.main(flags) == 0
+    text = manifest.problem_text(data, registry.problem("toy_parsing"), "test")
+    f1 = {}
+    for constrained in (True, False):
+        parser = translator.Translator.from_output_dir(run, constrained=constrained)
+        found = parser.translate(text.sources)
+        if constrained:
+            assert not any(parse.repairs for parse in found)
+        score = parses.score([parse.text for parse in found], text.references)
+        assert score.all.num_valid == len(text.sources)
+        f1[constrained] = score.all.f1
+    assert f1[True] >= 98
+    assert f1[True] >= f1[False]

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import shlex
 import signal
 import subprocess
 import sys
@@ -207,3 +208,34 @@ def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, 
     (batch,) = tmp_path.glob("not-finite-*.txt")
     assert "\t" in batch.read_text("utf-8")
     assert checkpoint.list_checkpoints(tmp_path)
+
+
+def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
+    """On a small file system of its own; then, with room, the same command goes on."""
+    output = tmp_path / "small"
+    output.mkdir()
+    in_namespace = ["unshare", "--mount", "--map-root-user", "sh", "-c"]
+    mount = f"mount -t tmpfs -o size=6m none {output}"
+    try:
+        subprocess.run([*in_namespace, mount], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("this system lets no user mount a file system")
+    flags = ["--train_steps=8", "--save_checkpoints_steps=2"]
+    code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
+    train = shlex.join([sys.executable, "-c", code, *_arguments(tiny_data, output, *flags)[1:]])
+    script = f"{mount} && {train}; echo status $?; ls {output}; "
+    script += f"mount -o remount,size=64m none {output} && {train}; echo status $?; ls {output}"
+    done = subprocess.run([*in_namespace, script], capture_output=True, text=True, check=False)
+    before, after = done.stdout.split("status")[1:]
+    names = before.split()
+    assert names[0] == "1"
+    assert "ckpt-2.index" in names
+    assert not any("temp" in name for name in names)
+    lines = [line for line in done.stderr.splitlines() if "cannot write" in line]
+    assert [line.partition(": ")[2] for line in lines] == [
+        f"cannot write the checkpoint of step 4 to {output}: No space left on device; "
+        "earlier checkpoints are intact: free space and start the same command again"
+    ]
+    assert "from step 2 to 8" in done.stderr
+    assert after.split()[0] == "0"
+    assert "ckpt-8.index" in after.split()
