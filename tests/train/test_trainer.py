@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import shlex
 import signal
 import subprocess
@@ -239,3 +240,23 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
     assert "from step 2 to 8" in done.stderr
     assert after.split()[0] == "0"
     assert "ckpt-8.index" in after.split()
+
+
+def test_out_of_memory_names_the_batch_and_what_to_lower(tiny_data, tmp_path):
+    """With 3 GB of address space more than TensorFlow takes to start."""
+    code = (
+        "import resource, sys\n"
+        "from t2t_lite.bin import trainer\n"
+        "from t2t_lite.train import trainer as _\n"
+        "pages = int(open('/proc/self/statm').read().split()[0])\n"
+        "limit = pages * resource.getpagesize() + 3 * 10**9\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
+        "sys.exit(trainer.main(sys.argv))"
+    )
+    flags = ["--train_steps=2", f"--hparams={TINY.replace('d_ff=32', 'd_ff=800000')}"]
+    arguments = [sys.executable, "-c", code, *_arguments(tiny_data, tmp_path / "run", *flags)[1:]]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if "out of memory" in line]
+    assert len(lines) == 1
+    assert re.search(r"at step 1 with a batch of \d+ x \d+ .*lower max_tokens_per_device", lines[0])
