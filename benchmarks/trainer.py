@@ -2,9 +2,9 @@
 
   python benchmarks/trainer.py --problem=multi30k_ende --data_dir=data
 
-runs the step on synthetic batches, without pipeline, padding and reports, and then trains as
-t2t-lite-trainer does: the same shapes, each as often. Prints real tokens a second of the trainer, all
-tokens a second of the bare step, and their ratio; compilation counts in neither.
+runs the step on synthetic batches, without pipeline, padding and reports, then trains as
+t2t-lite-trainer does: the same shapes, each as often. Prints real tokens a second of the trainer,
+all tokens a second of the bare step, and their ratio; compilation counts in neither.
 """
 
 import argparse
