@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
-# The parsing rows of README's table: transformer_parsing_small, the last ten checkpoints averaged,
-# the test articles parsed by the constrained search and by the free one. Interrupted, the same
-# command goes on.
+# A parsing row of README's table: transformer_parsing_small, the last ten checkpoints averaged, the
+# test trees parsed by the constrained search and by the free one. Interrupted, the same command goes
+# on.
 #
-#   scripts/parsing.sh RAW_DIR [craft|wsj_sample|wsj_sample_craft] [WORK_DIR] [flags for the trainer]
+#   scripts/parsing.sh RAW_DIR [PROBLEM] [WORK_DIR] [flags for the trainer]
+#
+# PROBLEM is craft_parsing_tags (the default), wsj_sample_parsing_tags, or
+# wsj_sample_craft_parsing_tags; without "_tags" words have the symbol XX instead of their tags.
 #
 # RAW_DIR holds CRAFT's penn.tgz, the sample's combined.tgz, or both.
 set -euo pipefail
 raw=$(realpath "${1:?usage: scripts/parsing.sh RAW_DIR [PROBLEM] [WORK_DIR]}")
-problem=${2:-craft}_parsing
+problem=${2:-craft_parsing_tags}
 work=$(realpath -m "${3:-$(dirname "${BASH_SOURCE[0]}")/../runs/$problem}")
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 t2t-lite-datagen --problem="$problem" --raw_dir="$raw" --data_dir="$work/data"
 t2t-lite-trainer --problem="$problem" --data_dir="$work/data" --output_dir="$work/run" \
-  --hparams_set=transformer_parsing_small --save_checkpoints_steps=400 --eval_frequency=2000 \
+  --hparams_set=transformer_parsing_small --save_checkpoints_steps=200 --eval_frequency=2000 \
   --eval_sentences=100 "${@:4}"
 t2t-lite-avg-checkpoints --output_dir="$work/run" --num_last_checkpoints=10
 for constrained in true false; do
