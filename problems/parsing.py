@@ -63,8 +63,8 @@ class TreebankProblem(problem.ParsingProblem):
 class WsjParsing(TreebankProblem):
     """Penn Treebank, WSJ: sections 02-21, 22 and 23 as .mrg files (.gz, .tgz) in --raw_dir.
 
-    A file belongs to the section that its name tells (wsj_0201.mrg, or 02.mrg for all of a
-    section), otherwise to that of its folder (02/anything.mrg).
+    A file belongs to the section that its name tells (wsj_0201.mrg), otherwise to that of its
+    folder (02/anything.mrg); 02.mrg in a folder of another kind holds all of a section.
     """
 
     vocabulary_size = 16_000
@@ -145,11 +145,12 @@ class WsjParsingSemisupervised(WsjParsing):
 
     def _is_gold(self, file: treebanks.File, raw_dir: pathlib.Path) -> bool:
         is_automatic = file.path.relative_to(raw_dir).parts[0] == _AUTOMATIC
-        return super()._is_gold(file, raw_dir) and not is_automatic
+        return not is_automatic and super()._is_gold(file, raw_dir)
 
     def _weights(self, raw_dir: pathlib.Path) -> dict[str, float]:
         """Return the weight of each corpus, the WSJ first."""
         weights = dict.fromkeys([_GOLD, *_automatic(raw_dir)], 1.0)
+        line_of: dict[str, int] = {}
         path = raw_dir / _WEIGHTS
         lines = text_files.read_lines(path) if path.is_file() else iter(())
         for number, line in enumerate(lines, 1):
@@ -160,6 +161,11 @@ class WsjParsingSemisupervised(WsjParsing):
                 raise errors.UserError(
                     f"{path}, line {number}: expected name<TAB>weight, the name one of "
                     f"{', '.join(weights)}, got {line!r}"
+                )
+            if line_of.setdefault(name, number) != number:
+                raise errors.UserError(
+                    f"{path}, line {number}: line {line_of[name]} gives {name} a weight already: "
+                    "leave one of the two"
                 )
             try:
                 weights[name] = float(value)
@@ -194,7 +200,7 @@ class WsjSampleParsing(TreebankProblem):
 
     def parts(self, raw_dir: pathlib.Path) -> dict[str, list[treebanks.File]]:
         """Return the files whose numbers are the split's."""
-        files = _distinct(treebanks.find(raw_dir))
+        files = _distinct([file for file in treebanks.find(raw_dir) if _number(file) > 0])
         return {
             split: [file for file in files if _number(file) in numbers]
             for split, numbers in self.numbers.items()
@@ -276,10 +282,19 @@ class WsjSampleCraftParsingTags(WsjSampleCraftParsing):
 
 
 def _section(file: treebanks.File) -> int:
-    """Return the WSJ section that a file's name or else its folder tells, -1 for none."""
+    """Return the WSJ section that a file's name or its folder tells, -1 for none.
+
+    UserError where the two differ, but that 22.mrg in 02/ is but the 22nd file there.
+    """
     named = re.fullmatch(r"(?:wsj_)?(\d\d)(?:\d\d)?", file.stem, re.IGNORECASE)
-    named = named or re.fullmatch(r"(\d\d)", file.folder)
-    return int(named[1]) if named else -1
+    folder = re.fullmatch(r"(\d\d)", file.folder)
+    if named and folder and len(file.stem) > 2 and named[1] != folder[1]:
+        raise errors.UserError(
+            f"{file} is of section {named[1]} by its name and of {folder[1]} by its folder: "
+            "rename or move it"
+        )
+    told = folder or named
+    return int(told[1]) if told else -1
 
 
 def _number(file: treebanks.File) -> int:

@@ -51,6 +51,8 @@ def _marked(translation: "translator.Translation") -> str:
         marks.append("(the input was cut)")
     if not translation.finished:
         marks.append("(cut off at the length limit)")
+    if translation.repairs:
+        marks.append("(repaired: the output was no tree)")
     return " ".join([translation.text, *marks]).strip()
 
 

@@ -65,7 +65,7 @@ def generate(
             "random_seed": random_seed,
             **dataclasses.asdict(cleaning),
         },
-        "raw_files": [spill.file_entry(path) for path in problem.raw_files(raw_dir)],
+        "raw_files": spill.file_entries(problem.raw_files(raw_dir)),
     }
     work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
     if not overwrite:

@@ -79,8 +79,8 @@ class Problem:
         """Yield the split's {"inputs", "targets"}, always read forward and in the same order.
 
         Where outputs are compared with something else than the targets' text, "reference" is that.
-        Samples of no text are dropped and counted where "reference" says that there is nothing to
-        compare with, and in training.
+        A sample with `reference == ""` has nothing to compare with: it is dropped from dev and test
+        splits, and counted. From train go the samples without text, unless cleaning keeps them.
 
         `raw_dir` holds files that the user has; `tmp_dir` is a folder for what is downloaded or
         unpacked. A reversed problem yields the same: the pipeline swaps the sides.
@@ -120,8 +120,9 @@ class ParsingProblem(Problem):
         targets      (S (NP XX )NP (VP XX )VP XX )S
         reference   (S (NP (PRP It)) (VP (VBD rained)) (. .))
 
-    with a space before each symbol of the targets, so that each is one id wherever it stands. Words
-    have no brackets (-LRB-, -RRB-), and of the inputs none but the tokens' own spaces.
+    The targets have a space before each symbol, the first one too, so that a symbol is the same id
+    wherever it stands. The inputs are the words with one space between two, and a round bracket
+    in them is written -LRB- or -RRB-, as in the trees.
     """
 
     evaluation = "brackets"

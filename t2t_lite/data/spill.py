@@ -16,6 +16,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -139,6 +140,22 @@ def write_json(path: pathlib.Path, content: Any) -> None:
     """Write a small json file at once or not at all."""
     with text_files.replacing(path) as file:
         file.write(json.dumps(content).encode("utf-8"))
+
+
+def file_entries(paths: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
+    """Return the entries of files, each under a name of its own.
+
+    Files of one name are called as seen from the folder that all files have in common: 02/a.mrg and
+    03/a.mrg, but b.mrg.
+    """
+    if not paths:
+        return []
+    times = collections.Counter(path.name for path in set(paths))
+    folder = os.path.commonpath([path.parent for path in paths])
+    return [
+        file_entry(path, None if times[path.name] == 1 else path.relative_to(folder).as_posix())
+        for path in paths
+    ]
 
 
 def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:

@@ -30,31 +30,36 @@ def find(directory: Path, name: str) -> pathlib.Path | None:
 
 def open_binary(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed as its suffix says."""
-    path = pathlib.Path(path)
-    if path.suffix == ".gz":
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
-    if path.suffix == ".xz":
+    if suffix == ".xz":
         return lzma.open(path, "rb")
-    if path.suffix == ".bz2":
+    if suffix == ".bz2":
         return bz2.open(path, "rb")
-    if path.suffix == ".zst":
-        return io.BufferedReader(_ZstdFile(path), 1 << 20)
+    if suffix == ".zst":
+        return io.BufferedReader(_ZstdFile(pathlib.Path(path)), 1 << 20)
     return open(path, "rb")
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file, decompressed, without their "\\n" (or "\\r\\n").
+    """Yield the lines of a file, decompressed; see `decode_lines`."""
+    with _naming(path), open_binary(path) as file:
+        yield from decode_lines(file)
+
+
+def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of an open file as text, without their "\\n" (or "\\r\\n").
 
     A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
     such a line is kept and can be counted.
     """
-    with _naming(path), open_binary(path) as file:
-        first = True
-        for line in file:
-            if first:
-                line, first = line.removeprefix(b"\xef\xbb\xbf"), False
-            line = line.removesuffix(b"\n").removesuffix(b"\r")
-            yield line.decode("utf-8", errors="replace")
+    first = True
+    for line in lines:
+        if first:
+            line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+        line = line.removesuffix(b"\n").removesuffix(b"\r")
+        yield line.decode("utf-8", errors="replace")
 
 
 def read_pairs(

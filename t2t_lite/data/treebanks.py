@@ -41,7 +41,7 @@ class File:
     def stem(self) -> str:
         """The name without folders and endings: "wsj_0201"."""
         name = pathlib.PurePosixPath(self.member or self.path.name).name
-        return name.removesuffix(_compression(name)).rpartition(".")[0]
+        return _plain_name(name).rpartition(".")[0]
 
     @property
     def folder(self) -> str:
@@ -53,9 +53,11 @@ class File:
 
 
 def find(folder: str | os.PathLike[str]) -> list[File]:
-    """Return all files of trees below a folder, sorted; hidden and other files are passed over."""
-    paths = sorted(path for path in pathlib.Path(folder).rglob("*") if path.is_file())
-    return sorted(itertools.chain.from_iterable(map(files_of, paths)))
+    """Return all files of trees below a folder, sorted; hidden and other files are passed over.
+
+    Links to folders are followed. UserError for a file in an archive that cannot be read there.
+    """
+    return sorted(file for path in _paths(pathlib.Path(folder)) for file in files_of(path))
 
 
 def files_of(path: pathlib.Path) -> list[File]:
@@ -84,7 +86,7 @@ def read(
             continue
         with _naming(path), _unpacked(path, tmp_dir) as archive:
             for file in group:
-                yield from _trees(file, _member_lines(archive, file.member))
+                yield from _trees(file, _member_lines(archive, file))
 
 
 def _trees(file: File, lines: Iterable[str]) -> Iterator[trees.Tree | None]:
@@ -93,26 +95,42 @@ def _trees(file: File, lines: Iterable[str]) -> Iterator[trees.Tree | None]:
         yield trees.clean(tree)
 
 
-def _compression(name: str) -> str:
-    return next((suffix for suffix in text_files.SUFFIXES[1:] if name.endswith(suffix)), "")
+def _paths(folder: pathlib.Path, above: tuple[str, ...] = ()) -> Iterator[pathlib.Path]:
+    """Yield the files below a folder; a link to a folder that it is in leads nowhere."""
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir():
+            yield from _paths(path, (*above, real))
+        elif path.is_file():
+            yield path
+
+
+def _plain_name(name: str) -> str:
+    """Return the name without .gz or the like."""
+    plain, dot, suffix = name.rpartition(".")
+    return plain if dot + suffix.lower() in text_files.SUFFIXES[1:] else name
 
 
 def _is_tree_file(name: str) -> bool:
-    plain = name.removesuffix(_compression(name))
-    return not name.startswith(".") and plain.lower().endswith(SUFFIXES)
+    return not name.startswith(".") and _plain_name(name).lower().endswith(SUFFIXES)
 
 
 @functools.lru_cache(maxsize=64)
 def _members(path: pathlib.Path, size: int, modified: int) -> list[str]:
     """Return the archive's members that hold trees; size and time tell one state from another."""
     with _naming(path), _decompressed(path) as file, tarfile.open(fileobj=file, mode="r|") as tar:
-        found = [member.name for member in tar if member.isfile()]
-    return sorted(
-        name
-        for name in found
-        if _is_tree_file(pathlib.PurePosixPath(name).name)
-        and _compression(name) in ("", ".gz")  # what `_member_lines` reads
-    )
+        members = [
+            (member.name, member.isfile())
+            for member in tar
+            if _is_tree_file(pathlib.PurePosixPath(member.name).name) and not member.isdir()
+        ]
+    for name, is_file in members:
+        if not is_file or not name.lower().endswith((*SUFFIXES, ".gz")):
+            what = "compressed otherwise than by gzip" if is_file else "a link or the like, no file"
+            raise errors.UserError(f"{path}: {name} is {what}: unpack the archive into a folder")
+    return sorted(name for name, _ in members)
 
 
 @contextlib.contextmanager
@@ -135,17 +153,19 @@ def _decompressed(path: pathlib.Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path, "rb"))
 
 
-def _member_lines(archive: tarfile.TarFile, member: str) -> Iterator[str]:
-    file = archive.extractfile(member)
-    assert file is not None  # `_members` lists plain files only
-    with file, gzip.open(file) if member.endswith(".gz") else contextlib.nullcontext(file) as plain:
-        for line in plain:
-            yield line.decode("utf-8", errors="replace")
+def _member_lines(archive: tarfile.TarFile, file: File) -> Iterator[str]:
+    with _naming(file), contextlib.ExitStack() as stack:
+        member = archive.extractfile(file.member)
+        assert member is not None  # `_members` lists plain files only
+        lines = stack.enter_context(member)
+        if file.member.lower().endswith(".gz"):
+            lines = stack.enter_context(gzip.open(member))
+        yield from text_files.decode_lines(lines)
 
 
 @contextlib.contextmanager
-def _naming(path: pathlib.Path) -> Iterator[None]:
+def _naming(what: pathlib.Path | File) -> Iterator[None]:
     try:
         yield
     except _DAMAGE as error:
-        raise errors.UserError(f"{path} is damaged or not what its suffix says: {error}") from error
+        raise errors.UserError(f"{what} is damaged or not what its suffix says: {error}") from error

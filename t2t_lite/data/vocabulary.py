@@ -83,6 +83,11 @@ class Vocabulary:
         return range(UNK_ID + 1, self.byte_ids.start)
 
     @property
+    def space_id(self) -> int:
+        """The id of a space alone; UNK_ID where the vocabulary has none."""
+        return self._processor.PieceToId(SPACE)
+
+    @property
     def byte_ids(self) -> range:
         """The 256 ids that spell a character that has no subword, a byte each."""
         first = self._processor.PieceToId("<0x00>")

@@ -25,7 +25,10 @@ def _with_gold_tags(output: str, gold: trees.Tree) -> brackets.Prediction:
     if not output.strip():
         return ()
     try:
-        linear = trees.linearize(trees.parse(output))
-        return trees.delinearize(linear, gold.words(), tags=gold.tags())
+        tree = trees.parse(output)
     except errors.UserError:
         return None
+    # Words are compared as a parser reads them.
+    if tree.words() != trees.sentence(" ".join(gold.words())).split(" "):
+        return None
+    return trees.delinearize(trees.linearize(tree), gold.words(), tags=gold.tags())

@@ -114,8 +114,8 @@ class Translator:
         self.options = decode_options or options.for_model(self.models[0].hparams)
         self.tree_grammar = _tree_grammar(vocabulary)
         self.is_parser = self.tree_grammar is not None
-        if self.is_parser and self.options.constrained:
-            _check_constrained(self.options)
+        if self.is_parser:
+            _check_parsing(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
         is_own = isinstance(vocabulary, vocabularies.Vocabulary)
         self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
@@ -219,15 +219,18 @@ class Translator:
         limit = self.options.max_source_length
         if self.is_parser:
             texts = [trees.sentence(text) for text in texts]
-        return [
-            Source([*ids[: limit - 1], vocabularies.EOS_ID], truncated=len(ids) >= limit)
-            for ids in self.vocabulary.encode_batch(texts)
-        ]
+        sources = []
+        for ids in self.vocabulary.encode_batch(texts):
+            kept = ids[: limit - 1]
+            if self.tree_grammar and kept != ids and kept[-1] == self.tree_grammar.space_id:
+                kept = kept[:-1]  # the space before a word that is cut off as a whole
+            sources.append(Source([*kept, vocabularies.EOS_ID], truncated=kept != ids))
+        return sources
 
     def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
         """Return each output's ids with EOS; a parser's is a tree or its linear form."""
         if self.is_parser:
-            texts = [f" {trees.linear_form(text)}" for text in texts]
+            texts = [f" {_linear_form(text, number)}" for number, text in enumerate(texts, 1)]
         return [[*ids, vocabularies.EOS_ID] for ids in self.vocabulary.encode_batch(texts)]
 
     def _translate_batch(
@@ -346,10 +349,21 @@ def _tree_grammar(
     return tree_grammar.TreeGrammar(vocabulary)
 
 
-def _check_constrained(decode_options: options.DecodeOptions) -> None:
-    """Raise UserError for what does not go with a grammar."""
+def _check_parsing(decode_options: options.DecodeOptions) -> None:
+    """Raise UserError for what does not go with a parser."""
+    if decode_options.max_source_length < 2:
+        raise errors.UserError(
+            "max_source_length is at least 2 for a parser: one word, and its end"
+        )
     for name in ("sampling", "prefix", "min_length"):
-        if getattr(decode_options, name):
+        if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"
             )
+
+
+def _linear_form(text: str, number: int) -> str:
+    try:
+        return trees.linear_form(text)
+    except errors.UserError as error:
+        raise errors.UserError(f"output {number} is no tree: {error}") from None

@@ -40,7 +40,8 @@ class TreeGrammar:
     """The grammar of linear trees in the ids of a vocabulary.
 
     `ids` are the symbols that may ever be emitted: brackets that open, those that close in the same
-    order, the words' symbols and EOS.
+    order, the words' symbols and EOS. `space_id` is the space alone, which in a sentence comes only
+    before a word that begins with a byte.
     """
 
     def __init__(self, vocabulary: vocabularies.Vocabulary):
@@ -49,6 +50,7 @@ class TreeGrammar:
         closing = {name[1:]: token for name, token in symbols.items() if name.startswith(")")}
         words = [token for name, token in symbols.items() if name[0] not in "()"]
         labels = sorted(opening.keys() & closing.keys())
+        self.space_id = vocabulary.space_id
         self.num_labels, self.num_word_symbols = len(labels), len(words)
         self.ids = (
             *(opening[label] for label in labels),
@@ -89,7 +91,9 @@ class TreeGrammar:
         may_open = (left > 0) & (depth < MAX_DEPTH) & last_step
         is_root_closing = (depth == 1) & (left > 0)
         may_close = (depth > 0) & ~state.is_empty & ~is_root_closing
-        innermost = tf.gather(state.stack, tf.maximum(depth - 1, 0), batch_dims=2)
+        # Hypotheses that are dead already go on with anything, so any depth may come.
+        top = tf.clip_by_value(depth - 1, 0, MAX_DEPTH - 1)
+        innermost = tf.gather(state.stack, top, batch_dims=2)
         is_innermost = tf.range(self.num_labels) == innermost[:, :, None]
         parts = [
             tf.repeat(may_open[:, :, None], self.num_labels, axis=2),

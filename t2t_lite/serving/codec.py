@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from t2t_lite.data import t2t_vocabulary
 from t2t_lite.data import vocabulary as vocabularies
+from t2t_lite.infer import tree_grammar
 from t2t_lite.serving import parses
 
 # What Python's str.strip() removes.
@@ -42,17 +43,18 @@ class Codec(tf.Module):
 
     Args:
       vocabulary: of both sides.
-      is_parser: inputs are words with spaces between, outputs are trees over them.
+      grammar: a parser's; inputs are words with spaces between, outputs are trees over them.
     """
 
     def __init__(
         self,
         vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
         *,
-        is_parser: bool = False,
+        grammar: tree_grammar.TreeGrammar | None = None,
     ):
         super().__init__()
-        self._is_parser = is_parser
+        self._is_parser = grammar is not None
+        self._space_id = grammar.space_id if grammar else None
         self._size = vocabulary.size
         self.has_text = isinstance(vocabulary, vocabularies.Vocabulary)
         self._tokenizer = vocabulary.tokenizer() if self.has_text else None
@@ -64,7 +66,7 @@ class Codec(tf.Module):
         is_blank = tf.strings.regex_full_match(texts, _BLANK)
         if self._is_parser:
             texts = parses.sentence(texts)
-        return _end(self._tokenizer.tokenize(texts), max_length, is_blank)
+        return _end(self._tokenizer.tokenize(texts), max_length, is_blank, self._space_id)
 
     def encode_targets(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of outputs to score, a parser's in their linear form."""
@@ -102,12 +104,17 @@ class Codec(tf.Module):
         return parses.Parses(*(tf.reshape(tensor, tf.shape(texts)) for tensor in found))
 
 
-def _end(tokens: tf.RaggedTensor, max_length: int, is_blank: tf.Tensor) -> Rows:
-    """Cut rows at max_length - 1 tokens and end each with EOS."""
+def _end(
+    tokens: tf.RaggedTensor, max_length: int, is_blank: tf.Tensor, space_id: int | None = None
+) -> Rows:
+    """Cut rows at max_length - 1 tokens and end each with EOS; space_id does not stay at a cut."""
     truncated = tokens.row_lengths() >= max_length
     kept = tokens[:, : max_length - 1]
     num_kept = tf.cast(kept.row_lengths(), tf.int32)
     ids = tf.pad(kept.to_tensor(vocabularies.PAD_ID), [[0, 0], [0, 1]])
+    if space_id is not None:
+        last = tf.gather(ids, tf.maximum(num_kept - 1, 0), batch_dims=1)
+        num_kept -= tf.cast(truncated & (last == space_id), tf.int32)
     is_end = tf.range(tf.shape(ids)[1]) == num_kept[:, None]
     return Rows(
         ids=tf.where(is_end, vocabularies.EOS_ID, ids),

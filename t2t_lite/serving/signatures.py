@@ -49,7 +49,7 @@ class ServingModel(tf.Module):
         self._options = model.options
         self._prefix = model.vocabulary.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
-        self._codec = codec.Codec(model.vocabulary, is_parser=model.is_parser)
+        self._codec = codec.Codec(model.vocabulary, grammar=model.tree_grammar)
         self._is_parser = model.is_parser
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
@@ -83,8 +83,13 @@ class ServingModel(tf.Module):
     def _outputs(self, found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
         """Return the text, score and repairs of each hypothesis, [B, N] all."""
         outputs = self._codec.outputs(found.ids, sources.ids)
-        tensors = {"outputs": outputs.text, "scores": tf.maximum(found.scores, NO_SCORE)}
-        return {**tensors, "repairs": outputs.repairs} if self._is_parser else tensors
+        is_there = found.lengths > 0
+        tensors = {
+            "outputs": tf.where(is_there, outputs.text, ""),
+            "scores": tf.maximum(found.scores, NO_SCORE),
+        }
+        repairs = {"repairs": tf.where(is_there, outputs.repairs, 0)}
+        return {**tensors, **repairs} if self._is_parser else tensors
 
     def _no_outputs(self, shape: list[int]) -> Tensors:
         tensors = {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
@@ -118,7 +123,9 @@ class ServingModel(tf.Module):
 
     def _translate_ids(self, ids: tf.Tensor) -> Tensors:
         rows = self._codec.from_ids(ids, self._options.max_source_length)
-        width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + self._options.extra_length
+        # The shortest tree over n words, each one token, is two tokens longer than they and EOS.
+        extra_length = max(self._options.extra_length, 2 * self._is_parser)
+        width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
         width = tf.maximum(width, 1)
 
         def results(found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:

@@ -167,6 +167,38 @@ def test_changed_text_is_refused_and_overwrite_takes_it(problem, tmp_path):
     made.check_files()
 
 
+class Folders(problems.Problem):
+    """Reads the files that lie in raw_dir's folders, however they are called."""
+
+    def raw_files(self, raw_dir=None):
+        return sorted(path for path in pathlib.Path(raw_dir or "").rglob("*") if path.is_file())
+
+    def samples(self, split, *, raw_dir=None, tmp_dir=None):
+        for path in self.raw_files(raw_dir):
+            for line in text_files.read_lines(path):
+                yield {"inputs": line, "targets": line}
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
+    raw_dir, data_dir = tmp_path / "raw", tmp_path / "data"
+    for name in ("02/text.txt", "03/text.txt", "04/other.txt"):
+        text_files.write_lines(raw_dir / name, [f"{name} {words}" for words, _ in _pairs(200)])
+    made = _generate(Folders(), raw_dir, data_dir, vocab_size=330)
+    assert [entry["name"] for entry in made.raw_files] == [
+        *("02/text.txt", "03/text.txt", "other.txt")
+    ]
+    assert _generate(Folders(), raw_dir, data_dir, vocab_size=330) == made
+    first, second = raw_dir / "02" / "text.txt", raw_dir / "03" / "text.txt"
+    whole = first.read_bytes(), second.read_bytes()
+    for changed in ((b"new\n", whole[1]), (whole[0], b"new\n"), whole[::-1]):
+        first.write_bytes(changed[0])
+        second.write_bytes(changed[1])
+        with pytest.raises(
+            errors.UserError, match=r"made otherwise: file 0[23]/text.txt \d+ bytes"
+        ):
+            _generate(Folders(), raw_dir, data_dir, vocab_size=330)
+
+
 def test_shards_that_no_manifest_speaks_for_are_not_removed(problem, raw_dir, tmp_path):
     (tmp_path / "parallel_text-train-00000-of-00100").write_bytes(b"someone's")
     with pytest.raises(errors.UserError, match="no manifest speaks for"):

@@ -67,6 +67,46 @@ def test_all_ways_to_keep_a_treebank_read_the_same(tmp_path, place):
     assert words(reversed(found)) == ["three", "two ten", "two one", "two again"]
 
 
+def test_the_case_of_endings_does_not_matter(tmp_path):
+    write(tmp_path, {"A.MRG": FILES["02/wsj_0201.mrg"], "B.MRG.GZ": zipped("(S (NN b))\n")})
+    archive(tmp_path / "C.TGZ", {"C.Tree": "(S (NN c))\n", "D.TREE.Gz": zipped("(S (NN d))\n")})
+    found = treebanks.find(tmp_path)
+    assert [file.stem for file in found] == ["A", "B", "C", "D"]
+    assert words(found) == ["two one", "two again", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("name", ["in/a.tree.xz", "in/a.tree.zst", "in/a.MRG.BZ2"])
+def test_members_that_cannot_be_read_are_named(tmp_path, name):
+    archive(tmp_path / "a.tgz", {"in/b.tree": "(S (NN b))", name: b"any"})
+    message = rf"a\.tgz: {name} is compressed otherwise than by gzip: unpack the archive"
+    with pytest.raises(errors.UserError, match=message):
+        treebanks.find(tmp_path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.LNKTYPE, tarfile.SYMTYPE])
+def test_links_in_archives_are_named(tmp_path, kind):
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.addfile(tarfile.TarInfo("b.tree"))
+        for name, target in (("c.tree", "b.tree"), ("others", "b.tree")):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = kind, target
+            tar.addfile(link)
+    with pytest.raises(errors.UserError, match=r"a\.tar: c.tree is a link or the like, no file"):
+        treebanks.find(tmp_path)
+
+
+def test_links_to_folders_are_followed(tmp_path):
+    write(tmp_path / "there", FILES)
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "02").symlink_to(tmp_path / "there" / "02")
+    (tmp_path / "here" / "03").symlink_to("../there/03")
+    for folder in ("here", "there/02"):  # links that lead in circles
+        (tmp_path / folder / "again").symlink_to(tmp_path / "here")
+    found = treebanks.find(tmp_path / "here")
+    assert [file.folder for file in found] == ["02", "02", "03"]
+    assert words(found) == WORDS
+
+
 def test_only_trees_are_found(tmp_path):
     others = {"readme.md": "(", "wsj_0201.pos": "(", ".hidden.mrg": "(", "02/._wsj_0201.mrg": "("}
     write(tmp_path, others)
@@ -125,6 +165,21 @@ def test_damaged_files_are_named(tmp_path, name):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(errors.UserError, match=rf"{name} is damaged"):
             list(treebanks.read(treebanks.find(tmp_path)))
+
+
+def test_a_damaged_member_is_named(tmp_path):
+    whole = zipped("(S (NN a))\n")
+    for content in (b"(S (NN a))\n", whole[:-6], whole[:-8] + b"damaged!"):
+        archive(tmp_path / "a.tgz", {"in/b.tree": "(S (NN b))", "in/c.tree.gz": content})
+        with pytest.raises(errors.UserError, match=r"a\.tgz: in/c\.tree\.gz is damaged"):
+            list(treebanks.read(treebanks.find(tmp_path)))
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path):
+    content = "\ufeff(S (NN a))\n"
+    write(tmp_path, {"a.mrg": content})
+    archive(tmp_path / "b.tgz", {"b.mrg": content, "c.mrg.gz": zipped(content)})
+    assert words(treebanks.find(tmp_path)) == ["a", "a", "a"]
 
 
 def test_bytes_that_are_no_text_are_kept_to_be_counted(tmp_path):

@@ -23,6 +23,6 @@ def test_wrong_bracket_counts():
 
 
 def test_other_words_are_errors_and_nothing_is_skipped():
-    outputs = ["(S (NP (XX It)))", "", "no tree"]
-    found = parses.score(outputs, [*GOLD, GOLD[0]])
-    assert (found.all.num_errors, found.all.num_skipped, found.all.num_valid) == (2, 1, 0)
+    outputs = ["(S (NP (XX It)))", "", "no tree", GOLD[0].replace("rained", "snowed")]
+    found = parses.score(outputs, [*GOLD, *GOLD[:1] * 2])
+    assert (found.all.num_errors, found.all.num_skipped, found.all.num_valid) == (3, 1, 0)

@@ -202,7 +202,32 @@ def test_long_input_is_parsed_as_far_as_it_is_read():
     assert 1 <= len(trees.parse(result.text).words()) <= 5
 
 
+@pytest.mark.parametrize("limit", range(2, 12))
+def test_a_cut_before_a_word_in_bytes_leaves_no_empty_word(limit):
+    result = _parser(max_source_length=limit, beam_size=2).translate(["a \u2603 b \u2603\u2603"])[0]
+    words = trees.parse(result.text).words()
+    assert result.repairs == 0
+    assert words[:-1] == ["a", "\u2603", "b"][: len(words) - 1]
+
+
+def test_the_deepest_bracket_is_no_end(monkeypatch):
+    """With few hypotheses alive, dead ones go on with what is not allowed, and harm none."""
+    monkeypatch.setattr(tree_grammar, "MAX_DEPTH", 2)
+    for beam_size in (5, 21):
+        parser = _parser(beam_size=beam_size, return_beams=beam_size)
+        for result in parser.translate(["a", "he sleeps", "a dog runs"]):
+            assert result.hypotheses
+            assert not any(hypothesis.repairs for hypothesis in result.hypotheses)
+
+
+def test_scoring_says_which_output_is_no_tree():
+    with pytest.raises(errors.UserError, match="output 2 is no tree"):
+        _parser().encode_targets(["(S (NP (XX a)))", "(S"])
+
+
 @pytest.mark.parametrize("change", [{"sampling": True}, {"prefix": "(S"}, {"min_length": 3}])
 def test_what_does_not_go_with_a_grammar_is_refused(change):
     with pytest.raises(errors.UserError, match="constrained=false"):
         _parser(**change)
+    with pytest.raises(errors.UserError, match="at least 2"):
+        _parser(max_source_length=1)

@@ -148,6 +148,23 @@ def test_a_section_is_told_by_the_name_or_the_folder(tmp_path, name):
     assert len(inputs("wsj_parsing", "train", tmp_path)) == 20
 
 
+def test_bare_numbers_are_files_of_their_folders_section(tmp_path):
+    for section in SECTIONS:
+        for name in ("02", "22", "23"):
+            write(tmp_path, {f"{section}/{name}.mrg": tree(f"w{section}")})
+    assert inputs("wsj_parsing", "dev", tmp_path) == ["w22 is"] * 3
+    assert len(inputs("wsj_parsing", "train", tmp_path)) == 60
+
+
+def test_a_name_against_its_folder_is_refused(tmp_path):
+    for section in SECTIONS:
+        write(tmp_path, {f"{section}/wsj_{section}01.mrg": tree("a")})
+    write(tmp_path, {"02/wsj_2202.mrg": tree("a")})
+    message = r"02/wsj_2202.mrg is of section 22 by its name and of 02 by its folder: rename or"
+    with pytest.raises(errors.UserError, match=message):
+        registry.problem("wsj_parsing").raw_files(tmp_path)
+
+
 def test_missing_sections_are_named(tmp_path):
     for section in set(SECTIONS) - {"05", "23"}:
         write(tmp_path, {f"wsj_{section}01.mrg": tree("a")})
@@ -202,6 +219,10 @@ def test_semisupervised_weighs_each_corpus(semisupervised):
             r"weights.tsv, line 2: .* one of wsj, many.txt, wsj_2201.mrg, got",
         ),
         ("wsj 1\n", "weights.tsv, line 1: expected name<TAB>weight"),
+        (
+            "many.txt\t2\nwsj\t1\n\nmany.txt\t3\n",
+            "weights.tsv, line 4: line 1 gives many.txt a weight already: leave one",
+        ),
         ("wsj\tmuch\n", "a weight is a number of at least 0, got 'much'"),
         ("wsj\t-1\n", "a weight is a number of at least 0, got '-1'"),
         ("wsj\tinf\n", "a weight is a number of at least 0, got 'inf'"),
@@ -234,6 +255,12 @@ def test_a_file_that_is_there_twice_is_refused(tmp_path):
         tar.addfile(entry, io.BytesIO(tree("a").encode()))
     with pytest.raises(errors.UserError, match=r"wsj_0001 is there twice, as .*combined.tgz: "):
         registry.problem("wsj_sample_parsing").raw_files(tmp_path)
+
+
+def test_files_of_other_names_may_be_there_twice(tmp_path):
+    write(tmp_path, {f"sample/wsj_0{number}.mrg": tree("a") for number in ("001", "160", "180")})
+    write(tmp_path, {"README.txt": "no tree", "sample/README.txt": "neither"})
+    assert len(registry.problem("wsj_sample_parsing").raw_files(tmp_path)) == 3
 
 
 @pytest.mark.parametrize(

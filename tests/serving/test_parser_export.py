@@ -12,7 +12,8 @@ from t2t_lite.infer import scoring, translator
 from t2t_lite.serving import export
 
 ALLOWED_OPS = set(pathlib.Path(__file__).with_name("allowed_ops.txt").read_text().split())
-TEXTS = [*tiny_run.SENTENCES, "zebra , x", "( the park )", "two dogs  run " * 8]
+CUT = " ".join("\u2603" * 40)  # max_source_length comes between a space and its word
+TEXTS = [CUT, *tiny_run.SENTENCES, "zebra , x", "( the park )", "two dogs  run " * 8]
 OPTIONS = {"max_source_length": 60, "beam_size": 3, "alpha": 0.3, "extra_length": 60}
 
 
@@ -47,10 +48,21 @@ def test_answers_are_the_translators_whatever_comes(parser, hostile):
 
 def test_nbest_has_trees(parser):
     served = tf.saved_model.load(str(parser[1])).signatures
-    found = served["nbest"](tf.constant(TEXTS[:3]))
-    for row, text in zip(found["outputs"].numpy(), TEXTS):
+    found = served["nbest"](tf.constant(TEXTS[1:4]))
+    for row, text in zip(found["outputs"].numpy(), TEXTS[1:4]):
         for output in row:
             assert trees.parse(output.decode()).words() == trees.sentence(text).split(" ")
+
+
+def test_least_room_is_enough(run_dir, tmp_path):
+    path = export.export(run_dir, tmp_path, beam_size=4, extra_length=0)
+    served = tf.saved_model.load(str(path)).signatures
+    found = served["nbest"](tf.constant(["a"]))
+    assert found["repairs"].numpy().tolist() == [[0] * 4]
+    for output, score in zip(found["outputs"].numpy()[0], found["scores"].numpy()[0]):
+        assert (output == b"") == (score < -1e8)
+    ids = served["tokenize"](tf.constant(["a dog"]))["ids"]
+    assert served["from_ids"](ids=ids)["ids"].shape[1] >= 5
 
 
 def test_scores_are_of_linear_forms(parser):
