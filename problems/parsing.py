@@ -256,8 +256,8 @@ class WsjSampleCraftParsing(TreebankProblem):
         }
 
 
-# A tag in place of XX tells the model, word by word, whether it looks at the right one: on small
-# treebanks that is learnt much sooner. The trees are scored in the same way.
+# With tags for XX the model has to know, word by word, which one it is at. The trees are scored in
+# the same way.
 
 
 @registry.register_problem
