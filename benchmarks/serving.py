@@ -169,10 +169,12 @@ def throughput_of_decoder(flags: argparse.Namespace, texts: list[str]) -> None:
     from t2t_lite.serving import export
 
     path = pathlib.Path(flags.export_dir)
-    exported = tf.saved_model.load(str(path / str(export.versions(path)[-1])))
+    path /= str(export.versions(path)[-1])
+    exported = tf.saved_model.load(str(path))
     signature = exported.signatures["serving_default"]
+    options = {**export.recorded(path)["options"], "precision": flags.precision}
     model = translator.Translator.from_output_dir(
-        flags.output_dir, flags.checkpoint_path, precision=flags.precision
+        flags.output_dir, flags.checkpoint_path, **options
     )
     inputs = tf.constant(texts)
     speeds: dict[str, list[float]] = {"export": [], "decoder": []}
