@@ -113,7 +113,6 @@ class Translator:
         self.vocabulary = vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
         self.tree_grammar = _tree_grammar(vocabulary)
-        self.is_parser = self.tree_grammar is not None
         if self.is_parser:
             _check_parsing(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
@@ -162,6 +161,11 @@ class Translator:
             models.append(model)
             prefixes.append(prefix)
         return cls(models, vocabulary, decode_options, name=",".join(prefixes), devices=devices)
+
+    @property
+    def is_parser(self) -> bool:
+        """Whether the vocabulary has the symbols of trees."""
+        return self.tree_grammar is not None
 
     def translate(
         self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
@@ -269,15 +273,15 @@ class Translator:
         places = [place for place, length in enumerate(found.lengths[row]) if length]
         if self.options.sampling:
             places.sort(key=lambda place: -found.scores[row, place])
-        return tuple(self._hypothesis(found, row, place, source) for place in places)
+        words = self.vocabulary.decode(source.ids).split(" ") if self.is_parser else []
+        return tuple(self._hypothesis(found, row, place, words) for place in places)
 
     def _hypothesis(
-        self, found: beam_search.Hypotheses, row: int, place: int, source: Source
+        self, found: beam_search.Hypotheses, row: int, place: int, words: Sequence[str]
     ) -> Hypothesis:
         ids = found.ids[row, place, : found.lengths[row, place]].tolist()
         text, repairs = self.vocabulary.decode(ids), 0
         if self.is_parser:
-            words = self.vocabulary.decode(source.ids).split(" ")
             mended = trees.repair(text, len(words))
             text, repairs = str(trees.delinearize(mended.linear, words)), mended.repairs
         return Hypothesis(

@@ -62,8 +62,7 @@ class Codec(tf.Module):
     def encode(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of texts: string [B], at most max_length each, EOS included."""
         assert self._tokenizer is not None
-        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-        is_blank = tf.strings.regex_full_match(texts, _BLANK)
+        texts, is_blank = _read(texts)
         if self._is_parser:
             texts = parses.sentence(texts)
         return _end(self._tokenizer.tokenize(texts), max_length, is_blank, self._space_id)
@@ -71,8 +70,7 @@ class Codec(tf.Module):
     def encode_targets(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of outputs to score, a parser's in their linear form."""
         assert self._tokenizer is not None
-        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-        is_blank = tf.strings.regex_full_match(texts, _BLANK)
+        texts, is_blank = _read(texts)
         if self._is_parser:
             texts = tf.strings.join([" ", tf.strings.strip(texts)])
         return _end(self._tokenizer.tokenize(texts), max_length, is_blank)
@@ -102,6 +100,12 @@ class Codec(tf.Module):
         sentences = tf.repeat(self.decode(sources), tf.shape(texts)[1])
         found = parses.parses(tf.reshape(texts, [-1]), sentences)
         return parses.Parses(*(tf.reshape(tensor, tf.shape(texts)) for tensor in found))
+
+
+def _read(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return bytes as valid UTF-8, and which are blank."""
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+    return texts, tf.strings.regex_full_match(texts, _BLANK)
 
 
 def _end(
