@@ -53,17 +53,12 @@ def main() -> None:
 
 
 def _t2t_lite(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
-    import tensorflow as tf
+    from t2t_lite.infer import devices, translator
 
-    from t2t_lite.infer import translator
-
-    cores = len(os.sched_getaffinity(0))
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(cores)
     model = translator.Translator.from_output_dir(
         flags.output_dir,
         flags.checkpoint_path,
-        devices=[""] * cores,
+        devices=devices.for_batches(),
         beam_size=BEAM,
         alpha=0.0,
         batch_size=flags.batch_size,

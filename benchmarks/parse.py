@@ -7,7 +7,6 @@ outputs were no trees, and the median seconds; then the ratio of the medians.
 """
 
 import argparse
-import os
 import statistics
 import time
 
@@ -26,22 +25,18 @@ def main() -> None:
 
 
 def _measure(flags: argparse.Namespace) -> None:
-    import tensorflow as tf
-
     from t2t_lite.data import manifest
     from t2t_lite.evaluate import parses
-    from t2t_lite.infer import translator
+    from t2t_lite.infer import devices, translator
     from t2t_lite.train import output_dir
 
-    cores = len(os.sched_getaffinity(0))
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(cores)
+    cores = devices.for_batches()
     run = output_dir.read(flags.output_dir).run
     text = manifest.problem_text(run.data_dir, registry.problem(run.problem), flags.split)
     sources, references = text.sources[: flags.sentences], text.references[: flags.sentences]
     parsers = {
         name: translator.Translator.from_output_dir(
-            flags.output_dir, flags.checkpoint_path, devices=[""] * cores, constrained=constrained
+            flags.output_dir, flags.checkpoint_path, devices=cores, constrained=constrained
         )
         for name, constrained in (("constrained", True), ("free", False))
     }

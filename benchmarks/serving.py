@@ -65,10 +65,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def serving(export_dir: str, *flags: str) -> Iterator[Server]:
+def serving(flags: argparse.Namespace, *changes: str) -> Iterator[Server]:
     """Start a server and wait until it is ready."""
     command = [sys.executable, "-m", "t2t_lite.bin.loopback_server", f"--servable_name={NAME}"]
-    command += [f"--export_dir={export_dir}", "--port=0", "--rest_port=0", *flags]
+    command += [f"--export_dir={flags.export_dir}", "--port=0", "--rest_port=0"]
+    command += [f"--tensorflow_intra_op_parallelism={flags.intra_op_threads}", *changes]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -106,7 +107,7 @@ def latencies(flags: argparse.Namespace, texts: list[str]) -> None:
     size = sum(p.stat().st_size for p in pathlib.Path(flags.export_dir).rglob("*") if p.is_file())
     report("size of the export", f"{size / 1e6:.1f} MB")
     for warm_up in (False, True):
-        with serving(flags.export_dir, f"--warm_up={warm_up}") as server:
+        with serving(flags, f"--warm_up={warm_up}") as server:
             how = "with warm-up" if warm_up else "without warm-up"
             report(f"start of the server {how}", f"{server.seconds:.1f} s")
             with server.connect() as one:
@@ -117,7 +118,7 @@ def latencies(flags: argparse.Namespace, texts: list[str]) -> None:
                 report("memory after the start", f"{server.memory():.0f} MB")
                 _single(server, of_twelve, flags.requests)
     for num_threads in flags.num_threads:
-        with serving(flags.export_dir, f"--num_threads={num_threads}") as server:
+        with serving(flags, f"--num_threads={num_threads}") as server:
             for num_clients in (1, 8, 32):
                 _throughput(server, texts, flags.requests, num_clients, num_threads)
             report("memory after all this", f"{server.memory():.0f} MB")
@@ -203,7 +204,7 @@ def soak(flags: argparse.Namespace, texts: list[str]) -> int:
     chosen = random.Random(flags.soak)
     pool = [*texts[:200], *HOSTILE, VERY_LONG]
     weights = [1.0] * (len(pool) - 1) + [0.02]
-    with serving(flags.export_dir, "--num_threads=2") as server:
+    with serving(flags, "--num_threads=2") as server:
         with server.connect() as one:
             alone = {text: one.translate([text])[0] for text in pool}
         failures, memory = 0, []
@@ -242,6 +243,7 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--num_threads", type=int, nargs="*", default=[1, 2])
+    parser.add_argument("--intra_op_threads", type=int, default=1, help="of the server; 0: all")
     parser.add_argument("--soak", type=int, default=0)
     flags = parser.parse_args()
     texts = list(text_files.read_lines(flags.source))

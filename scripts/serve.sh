@@ -8,7 +8,9 @@
 # Takes $TF_SERVING_BINARY, or tensorflow_model_server from the PATH, or Docker with the image
 # $TF_SERVING_IMAGE (tensorflow/serving). With --labels it keeps the named versions loaded, and a
 # client asks for one by --version_label; otherwise the newest version serves, and a newer one takes
-# its place as soon as it is exported. $GRPC_PORT and $REST_PORT are other ports.
+# its place as soon as it is exported. $GRPC_PORT and $REST_PORT are other ports. On a CPU each
+# operation has one thread, so that requests share the cores; $INTRA_OP_THREADS gives it more (0: all
+# cores), which a lone request to a large model gains from.
 #
 # Try it:
 #   t2t-lite-query-server --server=localhost:8500 --servable_name=NAME
@@ -49,6 +51,7 @@ config() {
 
 # Each version brings its own batching parameters, batching_params.pbtxt.
 options=(--enable_batching --enable_per_model_batching_parameters)
+options+=("--tensorflow_intra_op_parallelism=${INTRA_OP_THREADS:-1}")
 [[ -z "$labels" ]] || options+=(--allow_version_labels_for_unavailable_models)
 binary="${TF_SERVING_BINARY:-$(command -v tensorflow_model_server || true)}"
 if [[ -n "$binary" ]]; then

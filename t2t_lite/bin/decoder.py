@@ -8,8 +8,6 @@ One output line for every input line, in order; "-" is the standard input or out
 command, given again, goes on where it stopped.
 """
 
-import contextlib
-import os
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -77,12 +75,12 @@ def _run() -> None:
     if FLAGS.decode_interactive:
         changes = {"return_beams": changes.get("beam_size", 4), **changes}
     with command.quiet_import():
-        from t2t_lite.infer import translator
+        from t2t_lite.infer import devices, translator
     one_by_one = FLAGS.decode_interactive or FLAGS.stream
     model = translator.Translator.from_output_dir(
         FLAGS.output_dir,
         FLAGS.checkpoint_path,
-        devices=[""] if one_by_one else _devices(),
+        devices=[""] if one_by_one else devices.for_batches(),
         **changes,
     )
     if FLAGS.decode_interactive:
@@ -113,23 +111,6 @@ def _check_flags() -> None:
         raise errors.UserError(f'{given[0]} needs --decode_to_file ("-" is the standard output)')
     if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
         raise errors.UserError("--stream needs --decode_from_file=- and --decode_to_file=-")
-
-
-def _devices() -> list[str]:
-    """Return every GPU; or each core of the CPU, so that it decodes a batch of its own.
-
-    Two batches on a core each are faster than one after the other on both: nothing waits.
-    """
-    import tensorflow as tf
-
-    gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
-    if gpus:
-        return [gpu.name for gpu in gpus]
-    cores = len(os.sched_getaffinity(0))
-    with contextlib.suppress(RuntimeError):  # TensorFlow runs already: called from Python
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(cores)
-    return [""] * cores
 
 
 def _decode_file(model: "translator.Translator") -> None:

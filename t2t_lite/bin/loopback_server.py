@@ -22,6 +22,11 @@ flags.DEFINE_float(
     "batch_timeout_secs", 0, "How long a request waits for company.", 0, flag_values=FLAGS
 )
 flags.DEFINE_integer("num_threads", 1, "Batches at a time.", 1, flag_values=FLAGS)
+# Named as TensorFlow Serving's own, which has 0, as many as there are cores. Steps of a beam search
+# over few sentences are too small to share: waking a thread costs more than it brings.
+flags.DEFINE_integer(
+    "tensorflow_intra_op_parallelism", 1, "Threads of an operation; 0: all.", 0, flag_values=FLAGS
+)
 flags.DEFINE_bool("warm_up", True, "Run the export's warm-up requests first.", flag_values=FLAGS)
 
 
@@ -35,9 +40,12 @@ def _serve() -> None:
     start = time.monotonic()
     try:
         with command.quiet_import():
+            import tensorflow as tf
+
             from t2t_lite.serving import loopback
     except ModuleNotFoundError as error:
         raise errors.UserError(f"{error}: run `pip install tensorflow-serving-api`") from error
+    tf.config.threading.set_intra_op_parallelism_threads(FLAGS.tensorflow_intra_op_parallelism)
     model = loopback.Model(
         FLAGS.export_dir,
         max_batch_size=FLAGS.max_batch_size,
