@@ -5,13 +5,13 @@
 #
 #   scripts/parsing.sh RAW_DIR [PROBLEM] [WORK_DIR] [flags for the trainer]
 #
-# PROBLEM is craft_parsing_tags (the default), wsj_sample_parsing_tags, or
-# wsj_sample_craft_parsing_tags; without "_tags" words have the symbol XX instead of their tags.
+# PROBLEM is craft_parsing (the default), wsj_sample_parsing or wsj_sample_craft_parsing; with "_tags"
+# at its end words have their tags instead of the symbol XX.
 #
 # RAW_DIR holds CRAFT's penn.tgz, the sample's combined.tgz, or both.
 set -euo pipefail
 raw=$(realpath "${1:?usage: scripts/parsing.sh RAW_DIR [PROBLEM] [WORK_DIR]}")
-problem=${2:-craft_parsing_tags}
+problem=${2:-craft_parsing}
 work=$(realpath -m "${3:-$(dirname "${BASH_SOURCE[0]}")/../runs/$problem}")
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 

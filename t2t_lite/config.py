@@ -37,6 +37,7 @@ class HParams:
     attention_dropout: float = 0.0  # of attention weights
     relu_dropout: float = 0.0  # of the feed-forward network's hidden layer
     label_smoothing: float = 0.1
+    guided_alignment: float = 0.0  # weight of a loss that shows a parser which word comes next
     # Optimizer (5.3)
     adam_beta1: float = 0.9
     adam_beta2: float = 0.98
@@ -135,5 +136,8 @@ def _check(hparams: HParams, field: dataclasses.Field) -> None:
             raise errors.UserError(f"{field.name} is at least 0 and below 1, got {value}")
     elif field.name in ("alpha", "extra_length", "pre_norm", "packing", "max_tokens_per_device"):
         pass  # any value has a meaning
+    elif field.name == "guided_alignment":
+        if not value >= 0:
+            raise errors.UserError(f"{field.name} is at least 0, got {value}")
     elif value <= 0:
         raise errors.UserError(f"{field.name} is positive, got {value}")

@@ -22,6 +22,7 @@ FLOORS = {
         *("train.schedule", "train.devices", "train.optimizer", "train.cost"),
         *("train.interruption", "evaluate.bleu", "evaluate.brackets"),
         *("infer.beam_search", "infer.top_k", "infer.candidates", "infer.options"),
+        "infer.devices",
         *("infer.batching", "infer.journal", "infer.tree_grammar", "evaluate.parses"),
     ],
     2: [

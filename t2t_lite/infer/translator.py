@@ -112,7 +112,7 @@ class Translator:
         self.models = list(models) if isinstance(models, Sequence) else [models]
         self.vocabulary = vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
-        self.tree_grammar = _tree_grammar(vocabulary)
+        self.tree_grammar = tree_grammar.of_vocabulary(vocabulary)
         if self.is_parser:
             _check_parsing(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
@@ -342,15 +342,6 @@ class Translator:
             uniforms=uniforms,
             grow_fn=stepper.grow,
         )
-
-
-def _tree_grammar(
-    vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
-) -> tree_grammar.TreeGrammar | None:
-    """Return the grammar of a parser's vocabulary; None for another one."""
-    if not isinstance(vocabulary, vocabularies.Vocabulary) or not vocabulary.symbol_ids:
-        return None
-    return tree_grammar.TreeGrammar(vocabulary)
 
 
 def _check_parsing(decode_options: options.DecodeOptions) -> None:

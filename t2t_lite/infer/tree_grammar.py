@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_lite.data import t2t_vocabulary
 from t2t_lite.data import vocabulary as vocabularies
 
 # The deepest bracket that is opened; treebanks stay below half of it.
@@ -34,6 +35,15 @@ class State(NamedTuple):
     depth: tf.Tensor  # [B, N] how many are open
     words_left: tf.Tensor  # [B, N]
     is_empty: tf.Tensor  # [B, N] bool: nothing is in the innermost bracket
+
+
+def of_vocabulary(
+    vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
+) -> "TreeGrammar | None":
+    """Return the grammar of a parser's vocabulary; None for another one."""
+    if not isinstance(vocabulary, vocabularies.Vocabulary) or not vocabulary.symbol_ids:
+        return None
+    return TreeGrammar(vocabulary)
 
 
 class TreeGrammar:
@@ -60,15 +70,35 @@ class TreeGrammar:
         )
         self._columns = np.full([vocabulary.size], len(self.ids) - 1, np.int32)
         self._columns[list(self.ids)] = np.arange(len(self.ids))
+        # What moves on to the next word, and at last to the end of the sentence.
+        self._passes_word = np.zeros([vocabulary.size], bool)
+        self._passes_word[[*words, vocabularies.EOS_ID]] = True
         pieces = map(vocabulary.piece, range(vocabulary.size))
         self._begins_word = np.array([piece.startswith(vocabularies.SPACE) for piece in pieces])
 
     def count_words(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return how many words [B] the ids [B, S] of sentences spell."""
-        is_token = inputs > vocabularies.EOS_ID
+        return tf.math.count_nonzero(self._word_starts(inputs), axis=1, dtype=tf.int32)
+
+    def alignment(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Return float32 [B, T, S]: 1.0 where the word begins that is next as a token is emitted.
+
+        After the last word that is the sentence's EOS. Both are ids, [B, S] and [B, T]; rows may
+        hold several sentences, each ended by EOS.
+        """
+        is_place = self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
+        place = tf.cumsum(tf.cast(is_place, tf.int32), axis=1, exclusive=True)
+        passes = tf.gather(tf.constant(self._passes_word), targets)
+        passed = tf.cumsum(tf.cast(passes, tf.int32), axis=1, exclusive=True)
+        is_next = is_place[:, None, :] & (place[:, None, :] == passed[:, :, None])
+        return tf.cast(is_next, tf.float32)
+
+    def _word_starts(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Return bool [B, S]: which ids begin a word."""
+        before = tf.pad(inputs[:, :-1], [[0, 0], [1, 0]], constant_values=vocabularies.EOS_ID)
         begins = tf.gather(tf.constant(self._begins_word), inputs)
-        begins |= tf.range(tf.shape(inputs)[1]) == 0
-        return tf.math.count_nonzero(begins & is_token, axis=1, dtype=tf.int32)
+        begins |= before == vocabularies.EOS_ID
+        return begins & (inputs > vocabularies.EOS_ID)
 
     def least_length(self, num_words: tf.Tensor) -> tf.Tensor:
         """Return the tokens [B] of the shortest tree: its words in one bracket, and EOS."""

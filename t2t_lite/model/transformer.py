@@ -7,7 +7,7 @@ the type of their policy ("float32", "mixed_bfloat16": float32 variables; "bfloa
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import keras
@@ -27,6 +27,10 @@ class Encoded(NamedTuple):
     states: tf.Tensor
     bias: tf.Tensor
     segments: tf.Tensor | None = None
+
+
+# (queries [B, H, T, d_k], keys [B, H, S, d_k], bias) of an attention
+Watch = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], None]
 
 
 class Packing(NamedTuple):
@@ -104,26 +108,24 @@ class DecoderLayer(_StackLayer):
         self.cross_attention.build()
         self.cross_attention_norm.build()
 
-    def call(self, x, bias, encoded, noise=None):
-        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`."""
-        memory = self.cross_attention.memory(encoded.states)
-        return self.run(
-            x,
-            lambda y: self.self_attention(y, bias, noise=noise),
-            memory=memory,
-            memory_bias=encoded.bias,
-            noise=noise,
-        )
+    def call(self, x, bias, encoded, noise=None, watch=None):
+        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`.
 
-    def run(self, x, self_attention, *, memory, memory_bias, noise=None):
-        """Run the sub-layers with a given self-attention: full above, cached in decoding."""
-        x = self._residual(x, self.self_attention_norm, self_attention, noise)
+        `watch` is called with what the attention over the source is made from: its queries
+        [B, H, T, d_k], keys [B, H, S, d_k] and bias.
+        """
+        memory = self.cross_attention.memory(encoded.states)
+
+        def cross_attention(y):
+            queries = self.cross_attention.project(y)
+            if watch:
+                watch(queries, memory.keys, encoded.bias)
+            return self.cross_attention.attend(queries, memory, encoded.bias, noise)
+
         x = self._residual(
-            x,
-            self.cross_attention_norm,
-            lambda y: self.cross_attention(y, memory, memory_bias, noise=noise),
-            noise,
+            x, self.self_attention_norm, lambda y: self.self_attention(y, bias, noise=noise), noise
         )
+        x = self._residual(x, self.cross_attention_norm, cross_attention, noise)
         return self._feed_forward(x, noise)
 
 
@@ -210,11 +212,13 @@ class Transformer(keras.Model):
         encoded: Encoded,
         noise: dropouts.Noise | None = None,
         packing: Packing | None = None,
+        watch: Mapping[int, Watch] | None = None,
     ) -> tf.Tensor:
         """Return the states [B, T, D] that predict targets [B, T], teacher forced.
 
         The decoder's input is the targets' embeddings shifted right, a zero vector in front (of
-        each sentence, in packed rows).
+        each sentence, in packed rows). `watch` are functions to call with the queries, keys and
+        bias of some layers' attention over the source.
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
@@ -227,8 +231,8 @@ class Transformer(keras.Model):
             memory_bias = attention.same_segment_bias(packing.segments, encoded.segments)
             encoded = encoded._replace(bias=memory_bias)
         x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
-        for layer in self.decoder_layers:
-            x = layer(x, bias, encoded, noise=noise)
+        for number, layer in enumerate(self.decoder_layers):
+            x = layer(x, bias, encoded, noise=noise, watch=watch.get(number) if watch else None)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:

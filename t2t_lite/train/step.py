@@ -10,7 +10,7 @@ XLA, where it is on, compiles forward and backward pass inside the replica; the 
 update stay outside, because compiled code cannot contain a collective under MirroredStrategy.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -39,6 +39,8 @@ class TrainStep:
       strategy: of which every replica gets an equal share of rows.
       xla: whether forward and backward pass are compiled.
       random_seed: of dropout.
+      align: (inputs [B, S], targets [B, T]) -> [B, T, S], where in the source each target token
+        comes from; needed where hparams.guided_alignment is not 0.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class TrainStep:
         strategy: tf.distribute.Strategy,
         xla: bool,
         random_seed: int,
+        align: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
     ):
         self._model = model
         self._adam = adam
@@ -57,6 +60,7 @@ class TrainStep:
         self._strategy = strategy
         self._random_seed = random_seed
         self._xla = xla
+        self._align = align
         self._variables = model.named_variables()
         self._compiled: dict[tuple, tf.types.experimental.ConcreteFunction] = {}
 
@@ -158,10 +162,22 @@ class TrainStep:
 
     def _gradients(self, batch, seed):
         noise = dropout.Noise(seed)
+        further_losses = []
+
+        def guide(queries, keys, bias):
+            assert self._align
+            alignment = self._align(batch["inputs"], batch["targets"])
+            misalignment = loss.misalignment(queries, keys, bias, alignment, batch["weights"])
+            further_losses.append(self._hparams.guided_alignment * misalignment)
+
         with tf.GradientTape() as tape:
             encoded = self._model.encode(batch["inputs"], noise, _packing(batch, "inputs"))
             states = self._model.decode(
-                batch["targets"], encoded, noise, _packing(batch, "targets")
+                batch["targets"],
+                encoded,
+                noise,
+                _packing(batch, "targets"),
+                watch={self._hparams.num_decoder_layers // 2: guide} if self._align else None,
             )
             losses = loss.smoothed_cross_entropy(
                 states,
@@ -171,7 +187,8 @@ class TrainStep:
                 label_smoothing=self._hparams.label_smoothing,
                 dtype=self._model.compute_dtype,
             )
-        return losses, tape.gradient(losses.smoothed, list(self._variables.values()))
+            total = tf.add_n([losses.smoothed, *further_losses])
+        return losses, tape.gradient(total, list(self._variables.values()))
 
 
 class EvalStep:

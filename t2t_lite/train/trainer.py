@@ -14,6 +14,7 @@ import tensorflow as tf
 from t2t_lite import config, errors
 from t2t_lite.data import manifest, pipeline, text_files, vocabulary
 from t2t_lite.data import problem as problems
+from t2t_lite.infer import tree_grammar
 from t2t_lite.model import transformer
 from t2t_lite.train import (
     best,
@@ -140,6 +141,7 @@ class _Training:
             strategy=self._strategy,
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
+            align=self._align(),
         )
         self._batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
@@ -212,6 +214,18 @@ class _Training:
             figures=figures,
             best_step=self._best.step,
         )
+
+    def _align(self) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None:
+        """Return what says where in the source each target token comes from, where it is needed."""
+        if not self._hparams.guided_alignment:
+            return None
+        grammar = tree_grammar.of_vocabulary(self._vocabulary)
+        if not grammar:
+            raise errors.UserError(
+                f"guided_alignment is for parsing problems, {self._problem.name} is none: "
+                "--hparams=guided_alignment=0"
+            )
+        return grammar.alignment
 
     def _train_batches(self) -> tf.data.Dataset:
         sizes: dict[str, int] = {

@@ -35,7 +35,7 @@ def test_decoding_is_that_of_the_problems(name):
     [
         (PAPERS[0], "wsj_parsing", 100.336),
         (PAPERS[1], "wsj_parsing_semisupervised", 116.720),
-        (SMALL[0], "craft_parsing", 6.545),
+        (SMALL[0], "craft_parsing", 2.357),
         (SMALL[1], "toy_parsing", 1.115),
     ],
 )
@@ -57,7 +57,7 @@ def test_parameters(name, problem, millions):
     [
         (PAPERS[0], 16_000, 0.5 * (1024 * 16_000) ** -0.5),
         (PAPERS[1], 4_000, 0.5 * (1024 * 4_000) ** -0.5),
-        (SMALL[0], 1_000, 1e-3),
+        (SMALL[0], 1_000, 3e-3),
         (SMALL[1], 400, 3e-3),
     ],
 )
@@ -79,4 +79,4 @@ def test_peak_learning_rate(name, step, peak):
 
 def test_the_small_model_is_what_is_counted():
     model = transformer.Transformer(registry.hparams(SMALL[0]), 4_000)
-    assert model.count_params() / 1e6 == pytest.approx(6.545, abs=0.0005)
+    assert model.count_params() / 1e6 == pytest.approx(2.357, abs=0.0005)

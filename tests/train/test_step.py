@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config, registry
-from t2t_lite.model import transformer
+from t2t_lite.model import attention, transformer
 from t2t_lite.train import cost, devices, optimizer, step
 
 TINY = config.HParams(
@@ -35,13 +35,15 @@ def _batches(count=20):
         yield {"inputs": tf.constant(inputs, tf.int32), "targets": tf.constant(targets, tf.int32)}
 
 
-def _train_step(hparams, *, strategy="one_device", xla=False, vocab_size=40):
+def _train_step(hparams, *, strategy="one_device", xla=False, vocab_size=40, align=None):
     chosen = devices.strategy(strategy)
     keras.utils.set_random_seed(1)
     with chosen.scope():
         model = transformer.Transformer(hparams, vocab_size)
         adam = optimizer.Adam(model.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9)
-    made = step.TrainStep(model, adam, hparams=hparams, strategy=chosen, xla=xla, random_seed=1)
+    made = step.TrainStep(
+        model, adam, hparams=hparams, strategy=chosen, xla=xla, random_seed=1, align=align
+    )
     return made, model
 
 
@@ -77,6 +79,46 @@ def test_devices_and_micro_batches_change_nothing(plain, changes, kwargs):
     np.testing.assert_allclose(losses, plain[0], atol=1e-5)
     for name, value in weights.items():
         np.testing.assert_allclose(value, plain[1][name], atol=1e-5, err_msg=name)
+
+
+def _diagonal(inputs, targets):
+    """Align the t-th target token with the t-th source token."""
+    return tf.eye(tf.shape(targets)[1], tf.shape(inputs)[1], batch_shape=[tf.shape(inputs)[0]])
+
+
+def _diagonal_attention(model, batch):
+    """Return the weight that the first head of the guided layer puts on the diagonal."""
+    seen = []
+    model.decode(
+        batch["targets"],
+        model.encode(batch["inputs"]),
+        watch={model.hparams.num_decoder_layers // 2: lambda *args: seen.append(args)},
+    )
+    ((queries, keys, bias),) = seen
+    weights = attention.attention_weights(queries, keys, bias)[:, 0]
+    return float(tf.reduce_mean(tf.linalg.diag_part(weights)))
+
+
+def test_guided_alignment_teaches_one_head():
+    batch = next(_batches(1))
+    found = {}
+    for weight in (0.0, 1.0):
+        hparams = dataclasses.replace(TINY, num_decoder_layers=2, guided_alignment=weight)
+        made, model = _train_step(hparams, align=_diagonal)
+        for number in range(1, 41):
+            made(batch, step=number, learning_rate=3e-3)
+        found[weight] = _diagonal_attention(model, batch)
+    assert found[0.0] < 0.4
+    assert found[1.0] > 0.6
+
+
+@pytest.mark.integration
+def test_micro_batches_do_not_change_guided_alignment():
+    guided = dataclasses.replace(TINY, guided_alignment=0.5)
+    _, whole = _trajectory(guided, align=_diagonal)
+    _, parts = _trajectory(dataclasses.replace(guided, accumulation_steps=3), align=_diagonal)
+    for name, value in parts.items():
+        np.testing.assert_allclose(value, whole[name], atol=1e-5, err_msg=name)
 
 
 def test_the_loss_falls_and_is_traced_once_a_shape():
