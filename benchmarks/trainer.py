@@ -2,18 +2,20 @@
 
   python benchmarks/trainer.py --problem=multi30k_ende --data_dir=data
 
-runs the step on synthetic batches, without pipeline, padding and reports, then trains as
-t2t-lite-trainer does: the same shapes, each as often. Prints real tokens a second of the trainer,
-all tokens a second of the bare step, and their ratio; compilation counts in neither.
+trains as t2t-lite-trainer does and, in turns of ten steps, runs the step alone on synthetic batches
+of the same shapes, without pipeline, padding and reports. Prints real tokens a second of the
+trainer, all tokens a second of the bare step, and their ratio; compilation counts in neither.
 """
 
 import argparse
-import collections
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 
 from t2t_lite import config, registry
+
+TURN = 10
 
 
 def main() -> None:
@@ -22,82 +24,78 @@ def main() -> None:
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--hparams_set", default="transformer_tiny")
     parser.add_argument("--hparams", default="")
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=200)
     flags = parser.parse_args()
     hparams = config.override(registry.hparams(flags.hparams_set), flags.hparams)
-    hparams = config.override(hparams, f"train_steps={flags.steps}")
-    bare = _bare_speed(flags, hparams)
-    real = _trainer_speed(flags, hparams)
-    print(f"trainer {real:,.0f} real tokens/s, bare step {bare:,.0f} tokens/s: {real / bare:.1%}")
-
-
-def _trainer_speed(flags: argparse.Namespace, hparams: config.HParams) -> float:
-    from t2t_lite.train import trainer
-
     with tempfile.TemporaryDirectory() as directory:
-        summary = trainer.train(
-            registry.problem(flags.problem),
-            data_dir=flags.data_dir,
-            directory=directory,
-            hparams=hparams,
-            hparams_set=flags.hparams_set,
-            options=trainer.Options(eval_frequency=10**9, eval_sentences=0),
-            stream=sys.stderr,
-        )
-    return summary.tokens_per_second
+        _measure(flags, hparams, directory)
 
 
-def _bare_speed(flags: argparse.Namespace, hparams: config.HParams) -> float:
+def _measure(flags: argparse.Namespace, hparams: config.HParams, directory: str) -> None:
     import numpy as np
     import tensorflow as tf
 
-    from t2t_lite.data import manifest, pipeline, vocabulary
-    from t2t_lite.model import transformer
-    from t2t_lite.train import devices, optimizer, step
+    from t2t_lite.train import reporter, trainer
 
-    problem = registry.problem(flags.problem)
-    sizes = {
-        "batch_tokens": hparams.batch_tokens,
-        "max_length": hparams.max_length,
-        "max_buckets": hparams.max_buckets,
-    }
-    batches = pipeline.train_batches(problem, flags.data_dir, seed=1, **sizes)
-    counts = collections.Counter(
-        tuple(tuple(batch[key].shape) for key in ("inputs", "targets"))
-        for batch in batches.take(flags.steps)
-    )
-    path = manifest.load(flags.data_dir, problem).vocabulary_path
-    vocab_size = vocabulary.load(path).size
-    policy = devices.dtype_policy(devices.precision("auto"))
-    model = transformer.Transformer(hparams, vocab_size, dtype=policy)
-    train_step = step.TrainStep(
-        model,
-        optimizer.Adam(model.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9),
+    training = trainer.prepare(
+        registry.problem(flags.problem),
+        data_dir=flags.data_dir,
+        directory=directory,
         hparams=hparams,
-        strategy=devices.strategy("one_device"),
-        xla=devices.use_xla("auto"),
-        random_seed=1,
+        hparams_set=flags.hparams_set,
+        options=trainer.Options(),
     )
+    last = flags.steps * 10  # most of the first steps compile
+    report = reporter.Reporter(None, stream=sys.stderr, first_step=0, last_step=last)
+    seen: list[dict[str, tf.Tensor]] = []
+    training.batches = _noting(training.batches, seen)
     random = np.random.default_rng(0)
-    synthetic = {
-        shapes: {
-            key: tf.constant(random.integers(10, vocab_size, shape), tf.int32)
-            for key, shape in zip(("inputs", "targets"), shapes)
-        }
-        for shapes in counts
-    }
+    seconds = {"trainer": 0.0, "bare step": 0.0}
+    tokens = {"trainer": 0, "bare step": 0}
 
-    def run(shapes) -> None:
-        float(train_step(synthetic[shapes], step=1, learning_rate=1e-4).loss)
+    def bare_step(batch: dict[str, tf.Tensor]) -> None:
+        float(training.train_step(batch, step=1, learning_rate=0.0).loss)
 
-    for shapes in counts:
-        run(shapes)
+    turn: list[dict[str, tf.Tensor]] = []
+    num_steps = 0
+    for step in range(1, last + 1):
+        traces = training.train_step.traces
+        start = time.perf_counter()
+        training.update(step, report)
+        elapsed = time.perf_counter() - start
+        if training.train_step.traces > traces:
+            continue
+        num_steps += 1
+        seconds["trainer"] += elapsed
+        tokens["trainer"] += sum(int(tf.math.count_nonzero(x)) for x in seen[-1].values())
+        turn.append(
+            {
+                side: tf.constant(random.integers(10, 1000, x.shape), tf.int32)
+                for side, x in seen[-1].items()
+            }
+        )
+        if len(turn) == TURN:
+            start = time.perf_counter()
+            for batch in turn:
+                bare_step(batch)
+            seconds["bare step"] += time.perf_counter() - start
+            tokens["bare step"] += sum(int(tf.size(x)) for batch in turn for x in batch.values())
+            turn.clear()
+        if num_steps == flags.steps:
+            break
+    report.close()
+    speed = {name: tokens[name] / seconds[name] for name in tokens}
+    print(
+        f"trainer {speed['trainer']:,.0f} real tokens/s, bare step {speed['bare step']:,.0f} "
+        f"tokens/s: {speed['trainer'] / speed['bare step']:.1%}"
+    )
 
-    start = time.perf_counter()
-    for shapes in counts.elements():
-        run(shapes)
-    seconds = time.perf_counter() - start
-    return sum(n * sum(b * t for b, t in shapes) for shapes, n in counts.items()) / seconds
+
+def _noting(batches: Iterator, seen: list) -> Iterator:
+    """Pass batches on and keep the last one in `seen`."""
+    for batch in batches:
+        seen[:] = [batch]
+        yield batch
 
 
 if __name__ == "__main__":

@@ -79,6 +79,7 @@ def transformer_parsing_small() -> config.HParams:
             warmup_steps=1000,
             train_steps=24_000,
             max_length=320,
+            max_buckets=12,
         )
     )
 

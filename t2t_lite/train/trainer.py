@@ -71,7 +71,15 @@ class Summary:
     best_step: int
 
 
-def train(
+def train(*args: Any, stream: IO[str], **kwargs: Any) -> Summary:
+    """Train until `hparams.train_steps`, from the newest checkpoint in `directory` if it has one.
+
+    Arguments and errors are those of `prepare`; what is to be seen goes to `stream`.
+    """
+    return prepare(*args, **kwargs).run(stream)
+
+
+def prepare(
     problem: problems.Problem,
     *,
     data_dir: str | pathlib.Path,
@@ -79,9 +87,8 @@ def train(
     hparams: config.HParams,
     hparams_set: str,
     options: Options,
-    stream: IO[str],
-) -> Summary:
-    """Train until `hparams.train_steps`, from the newest checkpoint in `directory` if it has one.
+) -> "Training":
+    """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
     Raises UserError for data of another problem or an output_dir with other settings.
     """
@@ -98,11 +105,20 @@ def train(
     found = output_dir.open_or_create(
         directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path
     )
-    return _Training(problem, data_dir=data_dir, found=found, options=options).run(stream)
+    return Training(problem, data_dir=data_dir, found=found, options=options)
 
 
-class _Training:
-    """One call's model, data and checkpoints."""
+class Training:
+    """One call's model, data and checkpoints.
+
+    Args:
+      problem: what to learn.
+      data_dir: its data.
+      found: the output_dir, whose hparams and run.json count.
+      options: how to run.
+
+    `batches` are what `train_step` gets, one by one.
+    """
 
     def __init__(
         self,
@@ -134,7 +150,7 @@ class _Training:
                 beta2=hparams.adam_beta2,
                 epsilon=hparams.adam_epsilon,
             )
-        self._train_step = steps.TrainStep(
+        self.train_step = steps.TrainStep(
             self._model,
             adam,
             hparams=hparams,
@@ -143,12 +159,12 @@ class _Training:
             random_seed=options.random_seed,
             align=self._align(),
         )
-        self._batches = iter(self._train_batches())
+        self.batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
             found.path,
             variables=self._variables,
             slots=adam.slots(),
-            data=self._batches,
+            data=self.batches,
             keep=options.keep_checkpoint_max,
         )
         self._best = best.Best(found.path)
@@ -164,7 +180,7 @@ class _Training:
         self._steady = [0.0, 0.0, 0.0]  # tokens, FLOPs and seconds of steps without compilation
 
     def run(self, stream: IO[str]) -> Summary:
-        """Train, evaluate and save; see `train`."""
+        """Train, evaluate and save, and say so; see `train`."""
         first, damaged = self._checkpoints.restore_latest()
         last = self._hparams.train_steps
         report = reporter.Reporter(
@@ -185,7 +201,7 @@ class _Training:
         started = saved = time.monotonic()
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
-                self._update(step, report)
+                self.update(step, report)
                 self._profile(step - first)
                 stopped_by = interrupted.signal
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
@@ -249,8 +265,8 @@ class _Training:
         limit = manifest.round_length(np.array(self._hparams.max_length))
         return int(table[table[:, :2].max(axis=1) > limit, 2].sum())
 
-    def _update(self, step: int, report: reporter.Reporter) -> None:
-        """Make one update and report it."""
+    def update(self, step: int, report: reporter.Reporter) -> None:
+        """Make update number `step` (from 1) with the next batch and report it."""
         rate = schedule.learning_rate(
             step,
             d_model=self._hparams.d_model,
@@ -259,10 +275,10 @@ class _Training:
         )
         before = time.monotonic()
         with pipeline.naming_damage(self._problem, self._data_dir):
-            batch = next(self._batches)
-        is_new = self._train_step.is_new(batch)
+            batch = next(self.batches)
+        is_new = self.train_step.is_new(batch)
         try:
-            result = self._train_step(batch, step=step, learning_rate=rate)
+            result = self.train_step(batch, step=step, learning_rate=rate)
             loss, norm = float(result.loss), float(result.gradient_norm)
         except tf.errors.UnavailableError as error:
             raise errors.UserError(
