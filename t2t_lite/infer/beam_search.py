@@ -14,6 +14,8 @@ Nothing is ever reordered. A beam's input at a time step t is slot (t, n) for go
 and values stay, and `ancestry` [B, N, T] says which slot a hypothesis went through at each time. So
 a hypothesis is a row of `ancestry`, and re-sorting the beams is a gather of small integers.
 
+At first there is one hypothesis a sentence, the empty one, so the first step has one beam.
+
 Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted (a
 multiple of SEGMENT), M candidates, W columns of the softmax.
 """
@@ -91,6 +93,7 @@ class _Beams(NamedTuple):
 
 
 class _Settings(NamedTuple):
+    beam_size: int
     alpha: float
     eos_id: int
     min_length: int
@@ -123,9 +126,10 @@ def search(
 
     Args:
       step_fn: (ids [B, N], position, ancestry [B, N, T], state) -> (logits [B * N, W], state), the
-        next token's logits after each beam's last token `ids` (0 at position 0). Beams share slots:
-        slot (t, n) holds what beam n wrote at time t; ancestry[b, n, t] is the slot at time t
-        of beam n, n itself at `position`, and -1 later.
+        next token's logits after each beam's last token `ids`. Beams share slots: slot (t, n) holds
+        what beam n wrote at time t; ancestry[b, n, t] is the slot at time t of beam n, n itself
+        at `position`, and -1 later. At position 0 there is one beam, whose id is 0, and the state
+        is `initial_state`: then step_fn makes room for the T steps itself.
       initial_state: any structure of tensors, each with sentences along its first axis.
       max_lengths: int32 [B], the most tokens of each output, EOS included.
       beam_size: N.
@@ -150,6 +154,7 @@ def search(
         raise ValueError("a grammar does not go with sampling, min_length or prefix_ids")
     blockable = (eos_id,) if min_length > 1 else ()
     settings = _Settings(
+        beam_size=beam_size,
         alpha=alpha,
         eos_id=eos_id,
         min_length=min_length,
@@ -168,6 +173,7 @@ def search(
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
+    grammar_state = tf.nest.map_structure(lambda x: x[:, :1], grammar_state)
     beams = _start(batch_size, beam_size, num_kept, grammar_state)
     results = Hypotheses(
         ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
@@ -203,12 +209,14 @@ def search(
         sentences, beams, state = _drop_done(sentences, beams, state)
         return position, results, sentences, beams, state
 
-    at_first = (results, beams, initial_state)
-    results_shape, beams_shape, state_shape = _invariants(at_first, grow(*at_first))
+    results, beams = _widen(results), _grow(beams)
+    beams, state = _step(step_fn, tf.constant(0), beams, initial_state, sentences, settings)
+    after_first = (results, beams, state)
+    results_shape, beams_shape, state_shape = _invariants(after_first, grow(*after_first))
     _, results, *_ = tf.while_loop(
         lambda position, results, sentences, *_: tf.size(sentences.rows) > 0,
         segment,
-        (tf.constant(0), results, sentences, beams, initial_state),
+        (tf.constant(1), results, sentences, beams, state),
         shape_invariants=(
             tf.TensorShape([]),
             results_shape,
@@ -228,12 +236,11 @@ def length_penalty(lengths: tf.Tensor, alpha: float) -> tf.Tensor:
 
 def _start(batch_size: tf.Tensor, beam_size: int, num_kept: int, grammar_state: Any) -> _Beams:
     """Return beams before the first step: one empty hypothesis a sentence."""
-    first_only = tf.constant([[0.0] + [NEVER] * (beam_size - 1)])
     return _Beams(
-        scores=tf.tile(first_only, [batch_size, 1]),
-        ids=tf.zeros([batch_size, beam_size], tf.int32),
+        scores=tf.zeros([batch_size, 1]),
+        ids=tf.zeros([batch_size, 1], tf.int32),
         lengths=tf.zeros([batch_size], tf.int32),
-        ancestry=tf.zeros([batch_size, beam_size, 0], tf.int32),
+        ancestry=tf.zeros([batch_size, 1, 0], tf.int32),
         grammar=grammar_state,
         slot_ids=tf.zeros([batch_size, 0, beam_size], tf.int32),
         finished_scores=tf.fill([batch_size, num_kept], NEVER),
@@ -256,6 +263,8 @@ def _step(step_fn, position, beams: _Beams, state, sentences: _Sentences, settin
         **finished,
     )
     after = after._replace(active=beams.active & ~_is_done(after, sentences, settings))
+    if beams.ids.shape != after.ids.shape:  # the first step: all sentences are active
+        return after, state
     return _where_active(beams.active, after, beams), state
 
 
@@ -272,9 +281,8 @@ def _enter_slots(beams: _Beams, position: tf.Tensor) -> _Beams:
 def _candidates(
     logits, position, beams: _Beams, sentences: _Sentences, settings: _Settings
 ) -> candidates.Candidates:
-    """Return the 2 N best extensions; with one beam only the best, or one drawn at random."""
-    num_beams = beams.ids.shape[1]
-    num_candidates = 2 * num_beams if num_beams > 1 else 1
+    """Return the 2 N best extensions; in greedy search only the best, or one drawn at random."""
+    num_candidates = 2 * settings.beam_size if settings.beam_size > 1 else 1
     probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
     if settings.grammar:
         return candidates.constrained(
@@ -312,7 +320,7 @@ def _candidates(
 
 def _live(beams: _Beams, found: candidates.Candidates, settings: _Settings) -> _Beams:
     """Return the N best candidates that do not end in EOS as the beams."""
-    num_beams = beams.ids.shape[1]
+    num_beams = settings.beam_size
     open_scores = tf.where(found.ids == settings.eos_id, 2 * NEVER, found.scores)
     if open_scores.shape[1] == num_beams:  # one beam
         scores, places = open_scores, tf.zeros_like(found.ids)

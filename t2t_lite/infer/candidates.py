@@ -42,7 +42,9 @@ def best(
       vocabulary: which columns may be emitted.
       blocked: scalar bool: whether the vocabulary's blockable ids are forbidden now.
     """
-    return Candidates(*top_k.top_k(probabilities, scores, num_candidates, vocabulary, blocked))
+    num_all = scores.shape[1] * probabilities.shape[1]
+    found = top_k.top_k(probabilities, scores, min(num_candidates, num_all), vocabulary, blocked)
+    return _fill_up(Candidates(*found), num_candidates)
 
 
 def constrained(
@@ -53,7 +55,7 @@ def constrained(
     ids: Sequence[int],
     allowed: tf.Tensor,
 ) -> Candidates:
-    """Return the best of the extensions that a grammar allows; M is smaller if there are fewer.
+    """Return the best of the extensions that a grammar allows.
 
     Args:
       probabilities: float32 [B * N, W] of the next token.
@@ -66,7 +68,8 @@ def constrained(
     logs = top_k.log(tf.gather(probabilities, tf.constant(ids), axis=1))
     logs = tf.where(allowed, tf.reshape(logs, [-1, num_beams, len(ids)]), 2 * NEVER)
     found = top_k.flat_top_k(logs, scores, min(num_candidates, num_beams * len(ids)))
-    return Candidates(found.scores, tf.gather(tf.constant(ids), found.ids), found.beams)
+    found = Candidates(found.scores, tf.gather(tf.constant(ids), found.ids), found.beams)
+    return _fill_up(found, num_candidates)
 
 
 class Sampling(NamedTuple):
@@ -126,4 +129,14 @@ def forced(
         tf.where(is_forced, only, free.scores),
         tf.where(is_forced, ids[:, None], free.ids),
         tf.where(is_forced, 0, free.parents),
+    )
+
+
+def _fill_up(found: Candidates, num_candidates: int) -> Candidates:
+    """Return M candidates where there are fewer; those added have a score of 2 NEVER."""
+    missing = [[0, 0], [0, num_candidates - found.ids.shape[1]]]
+    return Candidates(
+        tf.pad(found.scores, missing, constant_values=2 * NEVER),
+        tf.pad(found.ids, missing),
+        tf.pad(found.parents, missing),
     )

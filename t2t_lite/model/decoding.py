@@ -82,14 +82,18 @@ class Stepper:
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[tf.Tensor, State]:
-        """Return the next token's logits [B * N, W] after ids [B, N], and the new state."""
+        """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
+
+        At the first step, to which caches come empty, there may be one beam instead of N.
+        """
         shape = tf.shape(ancestry)
         num_rows = shape[0] * self.hparams.num_heads  # B H
         num_steps = shape[2]
         slots = _Slots(
             rows=tf.range(num_rows) * num_steps + position,
-            bias=ancestry_bias(ancestry)[:, None],
+            bias=ancestry_bias(ancestry, self.beam_size)[:, None],
             count=num_steps * self.beam_size,
+            beams=ids.shape[1],
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
         x += self.model.position(position)
@@ -100,7 +104,8 @@ class Stepper:
         if self.final_norm:
             x = _normalize(x, self.final_norm)
         logits = tf.matmul(tf.cast(x, self.dtype), self.softmax_DW)
-        logits = tf.nn.bias_add(logits, self.softmax_bias_W)
+        if self.softmax_bias_W is not None:
+            logits = tf.nn.bias_add(logits, self.softmax_bias_W)
         return tf.cast(logits, tf.float32), state._replace(caches=tuple(caches))
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_Slots", memory_bias):
@@ -110,14 +115,14 @@ class Stepper:
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(tf.matmul(y, weights.qkv), sizes)
+            q, k, v = self._split_heads(tf.matmul(y, weights.qkv), sizes, slots.beams)
             new_cache = attention.KeysValues(
                 _write(cache.keys, k, slots), _write(cache.values, v, slots)
             )
             return tf.matmul(self._attend(q, new_cache, slots.bias), weights.self_output)
 
         def cross_attention(y):
-            (q,) = self._split_heads(tf.matmul(y, weights.q), [self.hparams.d_k])
+            (q,) = self._split_heads(tf.matmul(y, weights.q), [self.hparams.d_k], slots.beams)
             return tf.matmul(self._attend(q, memory, memory_bias), weights.cross_output)
 
         def feed_forward(y):
@@ -134,15 +139,15 @@ class Stepper:
         y = tf.cast(sublayer(tf.cast(y, self.dtype)), tf.float32)
         return x + y if self.hparams.pre_norm else _normalize(x + y, norm)
 
-    def _split_heads(self, x: tf.Tensor, sizes: list[int]) -> list[tf.Tensor]:
+    def _split_heads(self, x: tf.Tensor, sizes: list[int], num_beams: int) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
-        num_heads, num_beams = self.hparams.num_heads, self.beam_size
+        num_heads = self.hparams.num_heads
         if len(set(sizes)) == 1:
             # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
             x = tf.reshape(x, [-1, num_beams, len(sizes), num_heads, sizes[0]])
             return tf.unstack(_transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
-        return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
+        return [self._split_heads(part, [size], num_beams)[0] for part, size in zip(parts, sizes)]
 
     def _attend(self, q: tf.Tensor, memory: attention.KeysValues, bias: tf.Tensor) -> tf.Tensor:
         """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
@@ -188,6 +193,7 @@ class _Slots(NamedTuple):
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H T, N K]
     bias: tf.Tensor  # [B, 1, N, T * N]
     count: tf.Tensor  # T * N
+    beams: int  # how many there are: N, at first one
 
 
 class _Norm(NamedTuple):
@@ -215,20 +221,18 @@ class _LayerWeights(NamedTuple):
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
         own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
-        scale = own.d_k**-0.5
-        num_queries, num_others = own.num_heads * own.d_k, own.num_heads * (own.d_k + own.d_v)
-        qkv_scale = tf.constant([scale] * num_queries + [1.0] * num_others)
 
-        def cast(variable, factor=None):
-            tensor = tf.convert_to_tensor(variable)
-            if factor is not None:
-                tensor = tf.cast(tensor, tf.float32) * factor
-            return tf.cast(tensor, dtype)
+        def cast(tensor):
+            return tf.cast(tf.convert_to_tensor(tensor), dtype)
 
+        def scaled(kernel):
+            return tf.cast(kernel, tf.float32) * own.d_k**-0.5
+
+        queries, others = tf.split(own.qkv, [own.num_heads * own.d_k, -1], axis=1)
         return cls(
-            qkv=cast(own.qkv, qkv_scale),
+            qkv=tf.concat([cast(scaled(queries)), cast(others)], axis=1),
             self_output=cast(own.output_kernel),
-            q=cast(cross.q, scale),
+            q=cast(scaled(cross.q)),
             cross_output=cast(cross.output_kernel),
             kernel_1=cast(feed_forward.kernel_1),
             bias_1=cast(feed_forward.bias_1),
@@ -242,39 +246,44 @@ class _LayerWeights(NamedTuple):
         )
 
 
-def ancestry_bias(ancestry: tf.Tensor) -> tf.Tensor:
-    """Return [B, N, T * N]: 0 for a beam's own slot at each time, -1e9 for all others.
+def ancestry_bias(ancestry: tf.Tensor, num_slots: int) -> tf.Tensor:
+    """Return [B, N, T * slots]: 0 for a beam's own slot at each time, -1e9 for all others.
 
     With N = 2 and T = 2 a beam whose ancestry is [1, -1] (time 1 is still to come) gets
     [-1e9, 0, -1e9, -1e9].
     """
     shape = tf.shape(ancestry)
-    num_beams = ancestry.shape[1]
-    bias = tf.one_hot(ancestry, num_beams, on_value=0.0, off_value=attention.MASKED)
-    return tf.reshape(bias, [shape[0], num_beams, shape[2] * num_beams])
+    bias = tf.one_hot(ancestry, num_slots, on_value=0.0, off_value=attention.MASKED)
+    return tf.reshape(bias, [shape[0], ancestry.shape[1], shape[2] * num_slots])
 
 
-def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the transposed embedding [D, W] and a bias [W].
+def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """Return the transposed embedding [D, W] and a bias [W], None where W = V.
 
     W is V rounded up; the columns added have a logit of -1e9, so their probability is 0.
     """
     num_rows = matrix.shape[0]
     num_spare = -num_rows % COLUMN_MULTIPLE
-    columns = tf.pad(_transpose(tf.cast(matrix, dtype), [1, 0]), [[0, 0], [0, num_spare]])
+    columns = _transpose(tf.cast(matrix, dtype), [1, 0])
+    if not num_spare:
+        return columns, None
+    columns = tf.pad(columns, [[0, 0], [0, num_spare]])
     bias = tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
     return columns, tf.cast(bias, dtype)
 
 
 def _write(cache: tf.Tensor, x: tf.Tensor, slots: _Slots) -> tf.Tensor:
-    """Write x [B, H, N, K] into this step's slots of a cache [B, H, T * N, K], in place.
+    """Write x [B, H, N, K] into this step's slots of a cache [B, H, T * N, K], in place; an empty
+    cache is made first.
 
     tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
     more steps went before. InplaceUpdate changes its input, so that must be a buffer of its own and
-    nothing else may read it: `grow` makes one for each cache (tf.zeros would not do, since equal
-    constants are merged into one), and the next reader is this step's attention.
+    nothing else may read it: `grow` and the first step make one for each cache (tf.zeros would not
+    do, since equal constants are merged into one), and the next reader is this step's attention.
     """
     _, num_heads, num_beams, size = x.shape
+    if cache.shape[2] == 0:
+        return tf.pad(x, [[0, 0], [0, 0], [0, slots.count - num_beams], [0, 0]])
     width = num_beams * size
     flat_cache = tf.raw_ops.InplaceUpdate(
         x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])

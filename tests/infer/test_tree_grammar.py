@@ -158,6 +158,8 @@ def test_search_finds_the_best_of_all_trees(grammar):
     assert len(found) > 100
 
     def step(ids, position, ancestry, state):
+        if state.shape[1] == 0:
+            state = tf.zeros([1, ancestry.shape[2], beam_size], tf.int32)
         inputs = tf.where(
             (tf.range(tf.shape(state)[1]) == position)[None, :, None], ids[:, None], state
         )

@@ -109,5 +109,5 @@ def test_an_ensemble_has_the_mean_probability():
 
 def test_ancestry_shows_each_beam_its_own_slots():
     ancestry = tf.constant([[[1, 0, -1], [1, 1, -1]]])  # after time 0 both went on from slot 1
-    seen = decoding.ancestry_bias(ancestry).numpy() == 0
+    seen = decoding.ancestry_bias(ancestry, 2).numpy() == 0
     assert seen.astype(int).tolist() == [[[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]]]
