@@ -228,9 +228,10 @@ class _LayerWeights(NamedTuple):
         def scaled(kernel):
             return tf.cast(kernel, tf.float32) * own.d_k**-0.5
 
-        queries, others = tf.split(own.qkv, [own.num_heads * own.d_k, -1], axis=1)
+        qkv = tf.convert_to_tensor(own.qkv)
+        num_queries = own.num_heads * own.d_k
         return cls(
-            qkv=tf.concat([cast(scaled(queries)), cast(others)], axis=1),
+            qkv=tf.concat([cast(scaled(qkv[:, :num_queries])), cast(qkv[:, num_queries:])], 1),
             self_output=cast(own.output_kernel),
             q=cast(scaled(cross.q)),
             cross_output=cast(cross.output_kernel),
