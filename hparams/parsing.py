@@ -66,8 +66,8 @@ def transformer_parsing_4layer_semisupervised() -> config.HParams:
 def transformer_parsing_small() -> config.HParams:
     """transformer_tiny for CRAFT or the WSJ's sample: under three hours on two processor cores.
 
-    24,000 steps are nearly 50 passes over CRAFT; one target in two thousand is longer than 320. What
-    takes a small model longest to learn is to count words, so a head is shown which comes next.
+    24,000 steps are nearly 50 passes over CRAFT; one target in two thousand is longer than 320.
+    What takes a small model longest to learn is to count words, so a head is shown which is next.
     """
     return _decoding(
         dataclasses.replace(
