@@ -90,8 +90,14 @@ def prepare(
 ) -> "Training":
     """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
-    Raises UserError for data of another problem or an output_dir with other settings.
+    Raises UserError for data of another problem, an output_dir with other settings, and hparams
+    that do not go with the problem.
     """
+    if hparams.guided_alignment and not problem.symbolic_targets:
+        raise errors.UserError(
+            f"guided_alignment is for parsing problems, {problem.name} is none: take another "
+            "--hparams_set or add --hparams=guided_alignment=0"
+        )
     data = manifest.load(data_dir, problem)
     run = output_dir.Run(
         problem=problem.name,
@@ -236,11 +242,7 @@ class Training:
         if not self._hparams.guided_alignment:
             return None
         grammar = tree_grammar.of_vocabulary(self._vocabulary)
-        if not grammar:
-            raise errors.UserError(
-                f"guided_alignment is for parsing problems, {self._problem.name} is none: "
-                "--hparams=guided_alignment=0"
-            )
+        assert grammar, "prepare() refuses problems without trees"
         return grammar.alignment
 
     def _train_batches(self) -> tf.data.Dataset:

@@ -152,6 +152,7 @@ def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected
         ("--hparams_set=transformer_bas", "did you mean transformer_base"),
         ("--hparams=droput=0.1", "did you mean dropout"),
         ("--hparams=dropout=much", "dropout is float"),
+        ("--hparams=guided_alignment=1", "guided_alignment is for parsing problems"),
         ("--data_dir=nowhere", "nowhere"),
         ("--problem=toy_enfr", "toy_enfr"),
         ("--strategy=multi_worker", "TF_CONFIG"),
