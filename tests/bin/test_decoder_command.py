@@ -102,17 +102,20 @@ def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
     time.sleep(0.5)  # Ctrl-C may also drop what is typed right after it
     for typed in (b"caf\xe9 \x07\n", b"\n", b":n\n", b"a dog runs\n"):
         os.write(main_end, typed)
-    _read_until(main_end, b"dog runs\r\n" + expected(["a dog runs"])[0].encode()[:4])
+    answer = b"dog runs\r\n" + expected(["a dog runs"])[0].encode()[:4]
+    rest = _read_until(main_end, answer)
+    _read_until(main_end, b"\n> ", rest)  # before the prompt is back, Ctrl-D would be lost
     os.write(main_end, b"\x04")
     assert process.wait(timeout=20) == 0
     assert "a dog runs" in (tmp_path / "t2t-lite" / "history").read_text()
 
 
-def _read_until(descriptor, wanted):
-    seen = b""
+def _read_until(descriptor, wanted, seen=b""):
+    """Read on from `seen` until `wanted` came; return what came after it."""
     while wanted not in seen:
         assert select.select([descriptor], [], [], 60)[0], f"no {wanted!r} in {seen!r}"
         seen += os.read(descriptor, 1024)
+    return seen.partition(wanted)[2]
 
 
 @pytest.mark.parametrize(
