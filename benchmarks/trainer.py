@@ -53,9 +53,6 @@ def _measure(flags: argparse.Namespace, hparams: config.HParams, directory: str)
     seconds = {"trainer": 0.0, "bare step": 0.0}
     tokens = {"trainer": 0, "bare step": 0}
 
-    def bare_step(batch: dict[str, tf.Tensor]) -> None:
-        float(training.train_step(batch, step=1, learning_rate=0.0).loss)
-
     turn: list[dict[str, tf.Tensor]] = []
     num_steps = 0
     for step in range(1, last + 1):
@@ -77,7 +74,7 @@ def _measure(flags: argparse.Namespace, hparams: config.HParams, directory: str)
         if len(turn) == TURN:
             start = time.perf_counter()
             for batch in turn:
-                bare_step(batch)
+                float(training.train_step(batch, step=1, learning_rate=0.0).loss)
             seconds["bare step"] += time.perf_counter() - start
             tokens["bare step"] += sum(int(tf.size(x)) for batch in turn for x in batch.values())
             turn.clear()

@@ -95,16 +95,15 @@ def _train() -> None:
     names = [field.name for field in dataclasses.fields(trainer.Options)]
     values: dict[str, Any] = {name: FLAGS[name].value for name in names}
     options = trainer.Options(**values)
-    summary = trainer.train(
+    training = trainer.prepare(
         problem,
         data_dir=FLAGS.data_dir,
         directory=FLAGS.output_dir,
         hparams=hparams,
         hparams_set=FLAGS.hparams_set,
         options=options,
-        stream=sys.stderr,
     )
-    print(_report(summary))
+    print(_report(training.run(sys.stderr)))
 
 
 def _report(summary: "trainer.Summary") -> str:

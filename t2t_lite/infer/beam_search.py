@@ -141,7 +141,7 @@ def search(
       min_length: outputs have at least so many tokens, EOS included.
       prefix_ids: int32 [B, P], tokens that the outputs begin with, padded with 0.
       grammar: what outputs must obey; minimum length and prefix do not go with it.
-      grammar_state: its state at the first step.
+      grammar_state: its state [B, 1, ...] at the first step.
       sampling: draw the tokens of one beam at random instead of taking the best.
       uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to draw with.
       grow_fn: (state, num_steps) -> state with room for num_steps more; none if nothing grows.
@@ -173,7 +173,6 @@ def search(
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
-    grammar_state = tf.nest.map_structure(lambda x: x[:, :1], grammar_state)
     beams = _start(batch_size, beam_size, num_kept, grammar_state)
     results = Hypotheses(
         ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
@@ -196,12 +195,14 @@ def search(
         )
         room = tf.shape(beams.ancestry)[2]
         least = tf.size(sentences.rows) * 3 // 4
+
+        def step(position, beams, state):
+            after, state = _step(step_fn, position, beams, state, sentences, settings)
+            return position + 1, _where_active(beams.active, after, beams), state
+
         position, beams, state = tf.while_loop(
             lambda position, beams, _: (position < room) & (_num_active(beams) > least),
-            lambda position, beams, state: (
-                position + 1,
-                *_step(step_fn, position, beams, state, sentences, settings),
-            ),
+            step,
             (position, beams, state),
             parallel_iterations=1,
         )
@@ -262,10 +263,7 @@ def _step(step_fn, position, beams: _Beams, state, sentences: _Sentences, settin
         slot_ids=beams.slot_ids,
         **finished,
     )
-    after = after._replace(active=beams.active & ~_is_done(after, sentences, settings))
-    if beams.ids.shape != after.ids.shape:  # the first step: all sentences are active
-        return after, state
-    return _where_active(beams.active, after, beams), state
+    return after._replace(active=~_is_done(after, sentences, settings)), state
 
 
 def _enter_slots(beams: _Beams, position: tf.Tensor) -> _Beams:

@@ -134,6 +134,8 @@ def forced(
 
 def _fill_up(found: Candidates, num_candidates: int) -> Candidates:
     """Return M candidates where there are fewer; those added have a score of 2 NEVER."""
+    if found.ids.shape[1] == num_candidates:
+        return found
     missing = [[0, 0], [0, num_candidates - found.ids.shape[1]]]
     return Candidates(
         tf.pad(found.scores, missing, constant_values=2 * NEVER),

@@ -322,7 +322,7 @@ class Translator:
         if self.tree_grammar and self.options.constrained:
             grammar = self.tree_grammar
             num_words = grammar.count_words(inputs)
-            grammar_state = grammar.start(num_words, beam_size)
+            grammar_state = grammar.start(num_words)
             max_lengths = tf.maximum(max_lengths, grammar.least_length(num_words))
         return beam_search.search(
             stepper.step,

@@ -104,13 +104,13 @@ class TreeGrammar:
         """Return the tokens [B] of the shortest tree: its words in one bracket, and EOS."""
         return num_words + 3
 
-    def start(self, num_words: tf.Tensor, beam_size: int) -> State:
-        """Return the state of N empty hypotheses for each sentence of so many words [B]."""
-        shape = [tf.shape(num_words)[0], beam_size]
+    def start(self, num_words: tf.Tensor) -> State:
+        """Return the state of one empty hypothesis for each sentence of so many words [B]."""
+        shape = [tf.shape(num_words)[0], 1]
         return State(
             stack=tf.zeros([*shape, MAX_DEPTH], tf.int32),
             depth=tf.zeros(shape, tf.int32),
-            words_left=tf.repeat(num_words[:, None], beam_size, axis=1),
+            words_left=num_words[:, None],
             is_empty=tf.zeros(shape, tf.bool),
         )
 

@@ -11,7 +11,7 @@ Where a query may look is a float32 `bias` that broadcasts to [B, H, T, S]: 0 wh
 In decoding the queries are the N beams of a sentence at one position, side by side (T = N).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import keras
@@ -27,6 +27,10 @@ class KeysValues(NamedTuple):
 
     keys: tf.Tensor
     values: tf.Tensor
+
+
+# (queries [B, H, T, d_k], keys [B, H, S, d_k], bias) of an attention
+Watch = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], None]
 
 
 def padding_bias(ids: tf.Tensor) -> tf.Tensor:
@@ -130,9 +134,15 @@ class CrossAttention(_MultiHeadAttention):
         self.kv = self._add_fused("kv", [self.d_k, self.d_v])
         self.output_kernel = self._add_output()
 
-    def call(self, x, memory, bias=None, noise=None):
-        """Attend from x [B, T, D] to memory (KeysValues); return [B, T, D]."""
-        return self.attend(self.project(x), memory, bias, noise)
+    def call(self, x, memory, bias=None, noise=None, watch=None):
+        """Attend from x [B, T, D] to memory (KeysValues); return [B, T, D].
+
+        `watch` is called with what the weights are made from (see `Watch`).
+        """
+        queries = self.project(x)
+        if watch:
+            watch(queries, memory.keys, bias)
+        return self.attend(queries, memory, bias, noise)
 
     def project(self, x: tf.Tensor) -> tf.Tensor:
         """Return the queries [B, H, T, d_k] of x [B, T, D]."""

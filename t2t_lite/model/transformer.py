@@ -29,10 +29,6 @@ class Encoded(NamedTuple):
     segments: tf.Tensor | None = None
 
 
-# (queries [B, H, T, d_k], keys [B, H, S, d_k], bias) of an attention
-Watch = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], None]
-
-
 class Packing(NamedTuple):
     """Several sentences in one row, int32 [B, S] or [B, T] each.
 
@@ -111,21 +107,18 @@ class DecoderLayer(_StackLayer):
     def call(self, x, bias, encoded, noise=None, watch=None):
         """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`.
 
-        `watch` is called with what the attention over the source is made from: its queries
-        [B, H, T, d_k], keys [B, H, S, d_k] and bias.
+        `watch` (attention.Watch) sees the attention over the source.
         """
         memory = self.cross_attention.memory(encoded.states)
-
-        def cross_attention(y):
-            queries = self.cross_attention.project(y)
-            if watch:
-                watch(queries, memory.keys, encoded.bias)
-            return self.cross_attention.attend(queries, memory, encoded.bias, noise)
-
         x = self._residual(
             x, self.self_attention_norm, lambda y: self.self_attention(y, bias, noise=noise), noise
         )
-        x = self._residual(x, self.cross_attention_norm, cross_attention, noise)
+        x = self._residual(
+            x,
+            self.cross_attention_norm,
+            lambda y: self.cross_attention(y, memory, encoded.bias, noise=noise, watch=watch),
+            noise,
+        )
         return self._feed_forward(x, noise)
 
 
@@ -212,7 +205,7 @@ class Transformer(keras.Model):
         encoded: Encoded,
         noise: dropouts.Noise | None = None,
         packing: Packing | None = None,
-        watch: Mapping[int, Watch] | None = None,
+        watch: Mapping[int, attention.Watch] | None = None,
     ) -> tf.Tensor:
         """Return the states [B, T, D] that predict targets [B, T], teacher forced.
 

@@ -75,7 +75,7 @@ def smoothed_cross_entropy(
         p = tf.nn.softmax(z)
         at_y = tf.stack([tf.range(tf.size(y)), y], axis=1)
         p_y = tf.cast(tf.gather_nd(p, at_y), tf.float32)
-        negative_log_p_y = -tf.math.log(tf.maximum(p_y, _TINY))
+        negative_log_p_y = _negative_log(p_y)
         rows_y = tf.gather(embedding_VD, y)
         sum_rows = linear.column_sums(embedding_VD)
         # logsumexp(z) - gap z_y - low sum(z), with logsumexp(z) = z_y - log p_y. The z_y that
@@ -121,5 +121,9 @@ def misalignment(
     """
     found = attention.attention_weights(queries[:, :1], keys[:, :1], bias)[:, 0]
     is_aligned = tf.reduce_max(alignment, axis=2)
-    losses = -tf.math.log(tf.maximum(tf.reduce_sum(found * alignment, axis=2), _TINY))
+    losses = _negative_log(tf.reduce_sum(found * alignment, axis=2))
     return tf.reduce_sum(weights * is_aligned * losses)
+
+
+def _negative_log(probability: tf.Tensor) -> tf.Tensor:
+    return -tf.math.log(tf.maximum(probability, _TINY))

@@ -71,14 +71,6 @@ class Summary:
     best_step: int
 
 
-def train(*args: Any, stream: IO[str], **kwargs: Any) -> Summary:
-    """Train until `hparams.train_steps`, from the newest checkpoint in `directory` if it has one.
-
-    Arguments and errors are those of `prepare`; what is to be seen goes to `stream`.
-    """
-    return prepare(*args, **kwargs).run(stream)
-
-
 def prepare(
     problem: problems.Problem,
     *,
@@ -186,7 +178,10 @@ class Training:
         self._steady = [0.0, 0.0, 0.0]  # tokens, FLOPs and seconds of steps without compilation
 
     def run(self, stream: IO[str]) -> Summary:
-        """Train, evaluate and save, and say so; see `train`."""
+        """Train from the newest checkpoint, if there is one, until `hparams.train_steps`.
+
+        Evaluates and saves in between; what is to be seen goes to `stream`.
+        """
         first, damaged = self._checkpoints.restore_latest()
         last = self._hparams.train_steps
         report = reporter.Reporter(

@@ -25,7 +25,7 @@ def _allowed(grammar, state, steps_left):
 
 
 def _walk(grammar, num_words, ids):
-    state = grammar.start(tf.constant([num_words]), 1)
+    state = grammar.start(tf.constant([num_words]))
     for token in ids:
         state = grammar.advance(state, tf.constant([[token]]))
     return state
@@ -57,7 +57,7 @@ def test_mask_is_the_definition_at_every_step_of_random_walks(grammar):
     for _ in range(60):
         num_words = rng.randint(1, 5)
         limit = num_words + rng.randint(3, 12)
-        state = grammar.start(tf.constant([num_words]), 1)
+        state = grammar.start(tf.constant([num_words]))
         linear = ""
         for position in range(limit):
             found = _allowed(grammar, state, limit - position - 1)
@@ -85,7 +85,7 @@ def test_gold_trees_are_allowed_token_by_token():
     for linear, sentence in zip(linears, text):
         ids = [*vocab.encode(linear), vocabulary.EOS_ID]
         inputs = tf.constant([[*vocab.encode(sentence), vocabulary.EOS_ID, 0, 0]])
-        state = grammar.start(grammar.count_words(inputs), 1)
+        state = grammar.start(grammar.count_words(inputs))
         for position, token in enumerate(ids):
             assert token in _allowed(grammar, state, len(ids) - position - 1)
             state = grammar.advance(state, tf.constant([[token]]))
@@ -179,7 +179,7 @@ def test_search_finds_the_best_of_all_trees(grammar):
         vocab_size=vocab.size,
         alpha=0.0,
         grammar=grammar,
-        grammar_state=grammar.start(tf.constant([num_words]), beam_size),
+        grammar_state=grammar.start(tf.constant([num_words])),
         grow_fn=lambda state, num_steps: tf.pad(state, [[0, 0], [0, num_steps], [0, 0]]),
     )
     assert result.ids[0, 0, : result.lengths[0, 0]].numpy().tolist() == best_ids
