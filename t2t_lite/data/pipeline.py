@@ -1,10 +1,11 @@
 """From shards to batches of static shape, as plain tf.data.
 
-    shards --shuffle, interleave--> records --shuffle--> {"inputs", "targets"} --by length-->
+    shards --shuffle, interleave--> records --shuffle, parse--> blocks of pairs --by length-->
         {"inputs": int32 [B, S], "targets": int32 [B, T]}, zeros where there is no token
 
-with one (B, S, T) for each bucket (see `bucket_shapes`). The whole state is the iterator's, so a
-tf.train.Checkpoint of it resumes exactly:
+with one (B, S, T) for each bucket (see `bucket_shapes`). What a pair needs is done to a block of
+them at once, because a call for each costs several times as much as the work itself. The whole
+state is the iterator's, so a tf.train.Checkpoint of it resumes exactly:
 
     iterator = iter(pipeline.train_batches(problem, data_dir, batch_tokens=25_000, seed=1))
     checkpoint = tf.train.Checkpoint(model=model, iterator=iterator)
@@ -28,7 +29,7 @@ DEFAULT_MAX_BUCKETS = 24  # captions take 16 to be 92 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
 _WINDOW = 4096  # pairs that are packed together
-_PARSE = 256  # records that are parsed by one call
+_BLOCK = 256  # records that are parsed by one call
 
 Path = str | os.PathLike[str]
 
@@ -78,8 +79,8 @@ def train_batches(
         max_buckets=max_buckets,
         num_pipelines=count,
     )
-    examples = _training_examples(problem, data_dir, max_length, seed, input_context)
-    return _with_options(_bucketed(examples, shapes).prefetch(4))
+    blocks = _training_blocks(problem, data_dir, max_length, seed, input_context)
+    return _with_options(_bucketed(blocks, shapes).prefetch(4))
 
 
 def packed_shape(
@@ -109,7 +110,7 @@ def packed_batches(
     shape = packed_shape(
         problem, data_dir, batch_tokens=batch_tokens // count, max_length=max_length
     )
-    examples = _training_examples(problem, data_dir, max_length, seed, input_context)
+    blocks = _training_blocks(problem, data_dir, max_length, seed, input_context)
 
     def pack(window: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         sides = window["inputs"], window["targets"]
@@ -129,7 +130,7 @@ def packed_batches(
 
     # A window of more than an epoch could put a pair into one row twice.
     pairs = manifest.load(data_dir, problem).pairs("train") // count
-    windows = examples.ragged_batch(max(1, min(_WINDOW, pairs)))
+    windows = blocks.rebatch(max(1, min(_WINDOW, pairs)))
     rows = windows.map(pack).unbatch().batch(shape.batch, drop_remainder=True)
     return _with_options(rows.prefetch(2))
 
@@ -170,8 +171,8 @@ def eval_batches(
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
     paths = [str(path) for path in loaded.shards(problem.split(split))]
-    examples = _examples(tf.data.TFRecordDataset(paths), problem)
-    return _with_options(_bucketed(examples, shapes).prefetch(4))
+    blocks = _blocks(tf.data.TFRecordDataset(paths), problem)
+    return _with_options(_bucketed(blocks, shapes).prefetch(4))
 
 
 def eval_shapes(
@@ -225,14 +226,14 @@ def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
         raise error
 
 
-def _training_examples(
+def _training_blocks(
     problem: problems.Problem,
     data_dir: Path,
     max_length: int,
     seed: int,
     input_context: tf.distribute.InputContext | None,
 ) -> tf.data.Dataset:
-    """Return endless shuffled {"inputs", "targets"}; with `input_context` this worker's part."""
+    """Return endless blocks of shuffled pairs; with `input_context` of this worker's part."""
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
     count = input_context.num_input_pipelines if input_context else 1
@@ -250,11 +251,14 @@ def _training_examples(
         .shuffle(_SHUFFLE, seed=seed + 1)
         .repeat()
     )
-    return _examples(records, problem).filter(
-        lambda example: (
-            tf.maximum(tf.size(example["inputs"]), tf.size(example["targets"])) <= max_length
-        )
-    )
+
+    def drop_long(block: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
+        longest = tf.maximum(block["inputs"].row_lengths(), block["targets"].row_lengths())
+        return {
+            side: tf.ragged.boolean_mask(ids, longest <= max_length) for side, ids in block.items()
+        }
+
+    return _blocks(records, problem).map(drop_long)
 
 
 def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -> np.ndarray:
@@ -278,10 +282,12 @@ def _shapes(sizes: Sequence[tuple[int, int]], batch_tokens: int) -> list[buckets
     return [buckets.Shape(buckets.batch_size(size, batch_tokens), *size) for size in sizes]
 
 
-def _examples(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Dataset:
-    """Return the records' {"inputs", "targets"}, int32 [S] and [T], as the problem reads them."""
+def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Dataset:
+    """Return the records' {"inputs", "targets"}, ragged int32 [block, None], as the problem reads
+    them."""
     inputs, targets = ("targets", "inputs") if problem.is_reversed else ("inputs", "targets")
-    features = {key: tf.io.RaggedFeature(tf.int64) for key in ("inputs", "targets")}
+    feature = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+    features = {"inputs": feature, "targets": feature}
 
     def parse(block: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         parsed = tf.io.parse_example(block, features)
@@ -290,34 +296,34 @@ def _examples(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Da
             "targets": tf.cast(parsed[targets], tf.int32),
         }
 
-    def dense(example: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        return {key: tf.ensure_shape(ids, [None]) for key, ids in example.items()}
-
-    return records.batch(_PARSE).map(parse).unbatch().map(dense)
+    return records.batch(_BLOCK).map(parse)
 
 
-def _bucketed(examples: tf.data.Dataset, shapes: Sequence[buckets.Shape]) -> tf.data.Dataset:
-    """Return batches of examples by the smallest shape that holds them; each holds at least one."""
+def _bucketed(blocks: tf.data.Dataset, shapes: Sequence[buckets.Shape]) -> tf.data.Dataset:
+    """Return batches of pairs by the smallest shape that holds them; each holds at least one."""
     rows, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
     too_small = tf.constant(tf.int64.max)
 
-    def bucket(example: dict[str, tf.Tensor]) -> tf.Tensor:
-        fits = (tf.size(example["inputs"], tf.int64) <= sources) & (
-            tf.size(example["targets"], tf.int64) <= targets
+    def find_buckets(block: dict[str, tf.RaggedTensor]) -> dict:
+        fits = (block["inputs"].row_lengths()[:, None] <= sources) & (
+            block["targets"].row_lengths()[:, None] <= targets
         )
-        return tf.argmin(tf.where(fits, sources + targets, too_small))
+        return {**block, "bucket": tf.argmin(tf.where(fits, sources + targets, too_small), axis=1)}
 
     def batch(key: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
-        padded = {"inputs": [sources[key]], "targets": [targets[key]]}
-        return window.padded_batch(rows[key], padded).map(
-            lambda examples: {name: fill_up(ids, rows[key]) for name, ids in examples.items()}
-        )
+        def pad(pairs: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+            return {
+                "inputs": pairs["inputs"].to_tensor(shape=[rows[key], sources[key]]),
+                "targets": pairs["targets"].to_tensor(shape=[rows[key], targets[key]]),
+            }
 
-    def fill_up(ids: tf.Tensor, count: tf.Tensor) -> tf.Tensor:
-        missing = count - tf.shape(ids, tf.int64)[0]
-        return tf.pad(ids, [[0, missing], [0, 0]])
+        return window.batch(rows[key]).map(pad)
 
-    return examples.group_by_window(bucket, batch, window_size_func=lambda key: rows[key])
+    return (
+        blocks.map(find_buckets)
+        .unbatch()
+        .group_by_window(lambda pair: pair["bucket"], batch, window_size_func=lambda key: rows[key])
+    )
 
 
 def _with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
