@@ -72,16 +72,21 @@ class Checkpoints:
         Returns:
           Its step (0 where there is none) and the damaged ones that were passed over.
         """
-        damaged: list[str] = []
+        reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
                 self._checkpoint.restore(prefix).assert_existing_objects_matched()
-                return step, damaged
-            except _DAMAGE:
-                damaged.append(prefix)
-        if damaged:
-            raise errors.UserError(f"no checkpoint in {self._directory} can be read: {damaged}")
-        return 0, damaged
+                return step, list(reasons)
+            except _DAMAGE as error:
+                reasons[prefix] = str(error).strip().partition("\n")[0]
+        if reasons:
+            newest, reason = next(iter(reasons.items()))
+            raise errors.UserError(
+                f"none of {len(reasons)} checkpoints in {self._directory} can be continued from; "
+                f"{newest}: {reason}. If it was written by another version of t2t-lite, a new "
+                f"--output_dir with --warm_start_from={newest} keeps its weights"
+            )
+        return 0, []
 
 
 def list_checkpoints(directory: str | pathlib.Path) -> list[tuple[int, str]]:

@@ -17,9 +17,9 @@ def _variables(value):
     }
 
 
-def _checkpoints(directory, value=0.0, keep=20):
+def _checkpoints(directory, value=0.0, keep=20, dataset=None):
     variables = _variables(value)
-    data = iter(tf.data.Dataset.range(100))
+    data = iter(dataset or tf.data.Dataset.range(100))
     slots = {"embedding/matrix/m": tf.Variable(value)}
     made = checkpoint.Checkpoints(directory, variables=variables, slots=slots, data=data, keep=keep)
     return made, variables, data
@@ -60,6 +60,13 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, damage):
     step, damaged = again.restore_latest()
     assert (step, [p.rsplit("/")[-1] for p in damaged]) == (1, ["ckpt-2"])
     assert float(variables["embedding/matrix"][0]) == 2
+
+
+def test_checkpoints_of_another_pipeline_are_refused_with_a_way_out(tmp_path):
+    _checkpoints(tmp_path, 1)[0].save(1)
+    other, _, _ = _checkpoints(tmp_path, dataset=tf.data.Dataset.range(100).batch(2))
+    with pytest.raises(errors.UserError, match=r"of 1 checkpoints .*--warm_start_from=.*ckpt-1"):
+        other.restore_latest()
 
 
 def test_the_oldest_go(tmp_path):
