@@ -2,8 +2,12 @@
 
 The scalars carry the names that tensor2tensor's users know where these exist: "loss",
 "learning_rate", "global_step/sec", and "metrics-<problem>/targets/..." for the dev split.
+
+The loss shown is a running mean: batches hold sentences of one length, and long ones are harder,
+so that the loss of a single batch says more about its length than about the model.
 """
 
+import math
 import pathlib
 import time
 from collections.abc import Mapping
@@ -13,6 +17,7 @@ import tensorflow as tf
 import tqdm
 
 _LINE_SECONDS = 30  # between two plain lines
+_LOSS_DECAY = 0.99  # of the loss's running mean, a step
 
 
 class Reporter:
@@ -48,9 +53,11 @@ class Reporter:
         self._line_time = self._window_time = time.monotonic()
         self._line_step = self._window_step = first_step
         self._line_tokens = self._window_tokens = 0
+        self._loss_sum = self._loss_weight = 0.0
 
     def step(self, step: int, *, loss: float, learning_rate: float, tokens: int) -> None:
         """Report an update; `tokens` are its real source and target tokens, for the speed."""
+        loss = self._mean_loss(loss)
         self._line_tokens += tokens
         self._window_tokens += tokens
         now = time.monotonic()
@@ -99,6 +106,13 @@ class Reporter:
             self._bar.close()
         self._train_events.close()
         self._eval_events.close()
+
+    def _mean_loss(self, loss: float) -> float:
+        """Return the running mean with this step's loss; one that is not finite stays out of it."""
+        if math.isfinite(loss):
+            self._loss_sum = _LOSS_DECAY * self._loss_sum + loss
+            self._loss_weight = _LOSS_DECAY * self._loss_weight + 1
+        return self._loss_sum / max(self._loss_weight, 1e-9)
 
     def _figures(self, loss: float, learning_rate: float, now: float) -> str:
         speed = self._line_tokens / max(now - self._line_time, 1e-9)
