@@ -14,7 +14,11 @@ def peak_rate(rate: float, *, d_model: int, warmup_steps: int) -> float:
 
 @registry.register_hparams
 def transformer_tiny() -> config.HParams:
-    """4 + 4 layers of 128 for Multi30k: 8,000 steps of 4,096 tokens, dropout 0.3, peak 0.005."""
+    """4 + 4 layers of 128 for Multi30k: 8,000 steps of 4,096 tokens, dropout 0.3, peak 0.005.
+
+    Started with all of Glorot's deviation it learns slowly: after 504 steps the perplexity on dev
+    was 91 with a qkv_gain of 1, 62 with 0.71 and 49 with 0.5.
+    """
     return dataclasses.replace(
         transformer.transformer_base(),
         num_encoder_layers=4,
@@ -24,6 +28,7 @@ def transformer_tiny() -> config.HParams:
         num_heads=4,
         d_k=32,
         d_v=32,
+        qkv_gain=0.5,
         dropout=0.3,
         batch_tokens=4096,
         learning_rate_scale=peak_rate(0.005, d_model=128, warmup_steps=2000),

@@ -31,6 +31,7 @@ class HParams:
     num_encoder_layers: int = 6
     num_decoder_layers: int = 6
     position_encoding: PositionEncoding = "sinusoid"
+    qkv_gain: float = 1.0  # initial queries, keys and values: deviation over Glorot's
     pre_norm: bool = False  # x + Sublayer(LayerNorm(x)) and a final norm; the paper is post-norm
     # Regularisation (5.4)
     dropout: float = 0.1  # of sub-layer outputs and of the sums of embeddings and positions

@@ -60,6 +60,7 @@ class _MultiHeadAttention(keras.layers.Layer):
         *,
         d_k: int,
         d_v: int,
+        qkv_gain: float = 1.0,
         attention_dropout: float = 0.0,
         **kwargs,
     ):
@@ -68,6 +69,7 @@ class _MultiHeadAttention(keras.layers.Layer):
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_v
+        self.qkv_gain = qkv_gain
         self.attention_dropout = attention_dropout
 
     def attend(self, queries, memory: KeysValues, bias=None, noise=None):
@@ -83,15 +85,23 @@ class _MultiHeadAttention(keras.layers.Layer):
         return self._project(joined, self.output_kernel)
 
     def get_config(self):
-        names = ("d_model", "num_heads", "d_k", "d_v", "attention_dropout")
+        names = ("d_model", "num_heads", "d_k", "d_v", "qkv_gain", "attention_dropout")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}
 
     def _add_fused(self, name: str, sizes: Sequence[int]):
-        """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel."""
+        """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel.
+
+        That is Glorot's uniform, times `qkv_gain`.
+        """
         widths = [self.num_heads * size for size in sizes]
 
         def initializer(shape, dtype=None):
-            parts = [keras.initializers.GlorotUniform()((shape[0], w), dtype) for w in widths]
+            parts = [
+                keras.initializers.VarianceScaling(self.qkv_gain**2, "fan_avg", "uniform")(
+                    (shape[0], width), dtype
+                )
+                for width in widths
+            ]
             return tf.concat(parts, axis=1)
 
         shape = (self.d_model, sum(widths))

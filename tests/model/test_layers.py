@@ -88,12 +88,15 @@ def test_attention_to_padding_is_exactly_zero():
     np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones((1, 2, 3)), atol=1e-6)
 
 
-def test_fused_kernels_are_initialised_part_by_part():
-    layer = attention.SelfAttention(256, 4, d_k=16, d_v=128)
+@pytest.mark.parametrize("gain", [1.0, 0.5])
+def test_fused_kernels_are_initialised_part_by_part(gain):
+    layer = attention.SelfAttention(256, 4, d_k=16, d_v=128, qkv_gain=gain)
     layer.build()
     for part, width in zip(np.split(layer.qkv.numpy(), [64, 128], axis=1), (64, 64, 512)):
-        limit = math.sqrt(6 / (256 + width))  # Glorot uniform
-        assert 0.95 * limit < np.abs(part).max() <= limit
+        limit = gain * math.sqrt(6 / (256 + width))  # Glorot uniform
+        assert 0.95 * limit < np.abs(part).max() <= limit * (1 + 1e-6)
+    limit = math.sqrt(6 / (512 + 256))
+    assert 0.95 * limit < np.abs(layer.output_kernel.numpy()).max() <= limit
 
 
 def test_feed_forward_equals_the_formula():
