@@ -20,6 +20,8 @@ import tensorflow as tf
 from t2t_lite.model import dropout, linear
 
 MASKED = -1e9
+# The hyperparameters that an attention is made with.
+HPARAMS = ("d_model", "num_heads", "d_k", "d_v", "qkv_gain", "attention_dropout")
 
 
 class KeysValues(NamedTuple):
@@ -85,8 +87,7 @@ class _MultiHeadAttention(keras.layers.Layer):
         return self._project(joined, self.output_kernel)
 
     def get_config(self):
-        names = ("d_model", "num_heads", "d_k", "d_v", "qkv_gain", "attention_dropout")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        return {**super().get_config(), **{name: getattr(self, name) for name in HPARAMS}}
 
     def _add_fused(self, name: str, sizes: Sequence[int]):
         """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel.

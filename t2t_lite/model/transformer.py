@@ -268,8 +268,7 @@ def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
 
 
 def _attention_sizes(hparams: config.HParams) -> dict:
-    names = ("d_model", "num_heads", "d_k", "d_v", "qkv_gain", "attention_dropout")
-    return {name: getattr(hparams, name) for name in names}
+    return {name: getattr(hparams, name) for name in attention.HPARAMS}
 
 
 def _hparams(hparams: config.HParams | dict) -> config.HParams:

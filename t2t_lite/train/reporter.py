@@ -112,7 +112,7 @@ class Reporter:
         if math.isfinite(loss):
             self._loss_sum = _LOSS_DECAY * self._loss_sum + loss
             self._loss_weight = _LOSS_DECAY * self._loss_weight + 1
-        return self._loss_sum / max(self._loss_weight, 1e-9)
+        return self._loss_sum / self._loss_weight if self._loss_weight else loss
 
     def _figures(self, loss: float, learning_rate: float, now: float) -> str:
         speed = self._line_tokens / max(now - self._line_time, 1e-9)

@@ -21,3 +21,4 @@ def test_the_loss_is_a_running_mean_that_starts_unbiased():
 
 def test_a_loss_that_is_not_finite_stays_out_of_the_mean():
     assert "loss 3.000" in _report([3.0, float("nan"), float("inf")])
+    assert "loss nan" in _report([float("nan")])
