@@ -34,7 +34,6 @@ def transformer_tiny() -> config.HParams:
         learning_rate_scale=peak_rate(0.005, d_model=128, warmup_steps=2000),
         warmup_steps=2000,
         train_steps=8000,
-        max_buckets=16,
         averaged_checkpoints=10,
         beam_size=5,
     )

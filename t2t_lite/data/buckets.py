@@ -24,7 +24,7 @@ class Shape(NamedTuple):
     target: int
 
 
-def choose(table: np.ndarray, *, max_buckets: int, min_fill: float = 0.92) -> list[tuple[int, int]]:
+def choose(table: np.ndarray, *, max_buckets: int, min_fill: float = 0.93) -> list[tuple[int, int]]:
     """Return the (S, T) of as few shapes as fill `min_fill`, at most `max_buckets`, small to large.
 
     `table` has the rows (source length, target length, pairs). Every pair of it finds a shape.

@@ -25,7 +25,7 @@ from t2t_lite import errors
 from t2t_lite.data import buckets, manifest, packing, shards
 from t2t_lite.data import problem as problems
 
-DEFAULT_MAX_BUCKETS = 24  # captions take 16 to be 92 % full, news 21 to be 90 %
+DEFAULT_MAX_BUCKETS = 24  # captions take 20 to be 93 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
 _WINDOW = 4096  # pairs that are packed together
@@ -45,7 +45,7 @@ def bucket_shapes(
 ) -> list[buckets.Shape]:
     """Return the shapes of all batches that `train_batches` yields, small to large.
 
-    They follow from the lengths of the training pairs: as few shapes as fill 92 %, at most
+    They follow from the lengths of the training pairs: as few shapes as fill 93 %, at most
     `max_buckets`. A batch has at most `batch_tokens` tokens of each side, padding included, and a
     multiple of 8 rows where that many fit.
     """
