@@ -21,8 +21,8 @@ FLOORS = {
         *("model.embedding", "model.feed_forward", "model.attention", "model.t2t_weights"),
         *("train.schedule", "train.devices", "train.optimizer", "train.cost"),
         *("train.interruption", "evaluate.bleu", "evaluate.brackets"),
-        *("infer.beam_search", "infer.top_k", "infer.candidates", "infer.options"),
-        "infer.devices",
+        *("infer.beam_search", "infer.beam_step", "infer.top_k", "infer.candidates"),
+        *("infer.options", "infer.devices"),
         *("infer.batching", "infer.journal", "infer.tree_grammar", "evaluate.parses"),
     ],
     2: [
