@@ -17,7 +17,8 @@ def transformer_tiny() -> config.HParams:
     """4 + 4 layers of 128 for Multi30k: 8,000 steps of 4,096 tokens, dropout 0.3, peak 0.005.
 
     Started with all of Glorot's deviation it learns slowly: after 504 steps the perplexity on dev
-    was 91 with a qkv_gain of 1, 62 with 0.71 and 49 with 0.5.
+    was 91 with a qkv_gain of 1, 62 with 0.71 and 49 with 0.5. Its test BLEU after all steps is 0.9
+    (En-De) and 1.7 (En-Fr) higher with 0.5 than with 1.
     """
     return dataclasses.replace(
         transformer.transformer_base(),
