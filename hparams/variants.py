@@ -18,7 +18,7 @@ def transformer_tiny() -> config.HParams:
 
     Started with all of Glorot's deviation it learns slowly: after 504 steps the perplexity on dev
     was 91 with a qkv_gain of 1, 62 with 0.71 and 49 with 0.5. Its test BLEU after all steps is 0.9
-    (En-De) and 1.7 (En-Fr) higher with 0.5 than with 1.
+    (En-De) and 1.7 (En-Fr) higher with 0.5 than with 1, in one run each.
     """
     return dataclasses.replace(
         transformer.transformer_base(),
