@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The newstest2014 row of README's table: a small English-German model of everyday sentences, captions,
-# software help and a little news, scored on newstest2014. Interrupted, the same command goes on.
+# A small English-German model of everyday sentences, captions, software help and a little news, scored
+# on newstest2014: to compare decoders on long sentences. Interrupted, the same command goes on.
 #
 #   scripts/newstest2014.sh CORPORA [WORK_DIR] [flags for the trainer, e.g. --train_steps=6000]
 #
@@ -24,7 +24,8 @@ cd - > /dev/null
 
 t2t-lite-datagen --problem=parallel_text --raw_dir="$work/raw" --data_dir="$work/data" --vocab_size=8000
 t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" --output_dir="$work/run" \
-  --hparams_set=transformer_tiny --hparams=dropout=0.1 --train_steps=3000 \
+  --hparams_set=transformer_tiny --hparams=dropout=0.1 --train_steps=20000 \
   --save_checkpoints_steps=200 "${@:3}"
 t2t-lite-avg-checkpoints --output_dir="$work/run" --num_last_checkpoints=10
-t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test
+t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test \
+  --target_language=de

@@ -47,6 +47,13 @@ flags.DEFINE_string(
     "split", None, "Decode this split of the problem and print its scores.", flag_values=FLAGS
 )
 flags.DEFINE_string(
+    "target_language",
+    None,
+    "Code of the split's target language, such as de, for the Moses-tokenized scores; default: the "
+    "problem's, which for parallel_text is en.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
     "data_dir", None, "Where the split lies; default: where training read it.", flag_values=FLAGS
 )
 flags.DEFINE_bool("decode_interactive", False, "Translate what you type.", flag_values=FLAGS)
@@ -145,6 +152,8 @@ def _decode_split(model: "translator.Translator") -> None:
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
+    language = FLAGS.target_language or problem.target_language
+    bleu.check_language(language)
     text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
     with _Progress() as progress:
         translations, report = decoder.decode_lines(model, text.sources, progress=progress)
@@ -157,7 +166,7 @@ def _decode_split(model: "translator.Translator") -> None:
     if problem.evaluation == "brackets":
         print(brackets.report(parses.score(outputs, text.references)))
         return
-    for score in bleu.scores(outputs, text.references, target_language=problem.target_language):
+    for score in bleu.scores(outputs, text.references, target_language=language):
         print(f"{score.value:6.2f}  {score.name:19}  {score.signature}")
 
 

@@ -138,6 +138,12 @@ def check_counts(counts: Mapping[str, int]) -> None:
 _Forms = dict[str, Sequence[str]]  # one text as "plain", "moses" and "compound_split"
 
 
+def check_language(code: str) -> None:
+    """Raise UserError where that is no language code such as "de"."""
+    if not re.fullmatch("[a-z]{2,3}", code):
+        raise errors.UserError(f"expected a language code such as de, got {code!r}")
+
+
 def _forms(lines: Sequence[str], tokenize: Callable[[str], str]) -> _Forms:
     tokenized = [tokenize(line) for line in lines]
     split = [split_compounds(line) for line in tokenized]
@@ -200,8 +206,7 @@ class _Moses:
     """The two Moses scripts that precede a tokenized BLEU, for one language."""
 
     def __init__(self, language: str):
-        if not re.fullmatch("[a-z]{2,3}", language):
-            raise errors.UserError(f"expected a language code such as de, got {language!r}")
+        check_language(language)
         import sacremoses  # 0.3 s that a command's --help need not wait for
 
         self._tokenizer = sacremoses.MosesTokenizer(lang=language)

@@ -127,6 +127,7 @@ def _read_until(descriptor, wanted, seen=b""):
         (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),
         (["--output_dir={run}", "--split=test", "--decode_hparams=alfa=1"], 1, "mean alpha"),
         (["--output_dir={run}", "--split=test"], 1, "run t2t-lite-datagen"),
+        (["--output_dir={run}", "--split=test", "--target_language=German"], 1, "a language code"),
         (["--output_dir={run}", "--split=test", "--checkpoint_path=/no"], 1, "no checkpoint"),
         (["--split=test"], 2, "--output_dir must be given"),
     ],
