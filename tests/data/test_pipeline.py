@@ -205,7 +205,7 @@ def news(tmp_path_factory, shared_data):
     return problem, data_dir
 
 
-@pytest.mark.parametrize(("corpus", "most"), [("captions", 16), ("news", 24)])
+@pytest.mark.parametrize(("corpus", "most"), [("captions", 20), ("news", 24)])
 def test_at_least_nine_tenths_are_tokens(corpus, most, request):
     args = request.getfixturevalue(corpus)
     shapes = pipeline.bucket_shapes(*args, batch_tokens=4096, max_length=256)
