@@ -12,15 +12,16 @@ work=$(realpath -m "${2:-$(dirname "${BASH_SOURCE[0]}")/../runs/newstest2014}")
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 mkdir -p "$work/raw"
-cd "$corpora"
 for side in source.en target.de; do
   name=${side%.*} language=${side#*.}
-  zcat {tatoeba,libreoffice_help}/train.en-de."$language".gz multi30k/train."$language".gz \
-    newstest/newstest2012.en-de."$language".gz > "$work/raw/train.$name"
-  zcat newstest/newstest2013.en-de."$language".gz > "$work/raw/dev.$name"
-  zcat newstest/newstest2014.en-de."$language".gz > "$work/raw/test.$name"
+  (
+    cd "$corpora"
+    zcat {tatoeba,libreoffice_help}/train.en-de."$language".gz multi30k/train."$language".gz \
+      newstest/newstest2012.en-de."$language".gz > "$work/raw/train.$name"
+    zcat newstest/newstest2013.en-de."$language".gz > "$work/raw/dev.$name"
+    zcat newstest/newstest2014.en-de."$language".gz > "$work/raw/test.$name"
+  )
 done
-cd - > /dev/null
 
 t2t-lite-datagen --problem=parallel_text --raw_dir="$work/raw" --data_dir="$work/data" --vocab_size=8000
 t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" --output_dir="$work/run" \

@@ -135,13 +135,13 @@ def check_counts(counts: Mapping[str, int]) -> None:
         raise errors.UserError(f"expected line for line the same text; {found}; {hint}")
 
 
-_Forms = dict[str, Sequence[str]]  # one text as "plain", "moses" and "compound_split"
-
-
 def check_language(code: str) -> None:
     """Raise UserError where that is no language code such as "de"."""
     if not re.fullmatch("[a-z]{2,3}", code):
         raise errors.UserError(f"expected a language code such as de, got {code!r}")
+
+
+_Forms = dict[str, Sequence[str]]  # one text as "plain", "moses" and "compound_split"
 
 
 def _forms(lines: Sequence[str], tokenize: Callable[[str], str]) -> _Forms:
