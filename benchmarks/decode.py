@@ -22,7 +22,7 @@ BATCH, SOURCE, BEAM, VOCABULARY = 32, 32, 4, 8000
 def main() -> None:
     """Time it and print the line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
+    parser.add_argument("--precision", choices=["float32", "mixed", "bfloat16"], default="float32")
     parser.add_argument("--target_length", type=int, default=32)
     parser.add_argument("--threads", type=int, default=int(os.environ.get("BENCH_THREADS", "2")))
     parser.add_argument("--workers", type=int, default=0, help="default: as many as threads")
@@ -64,7 +64,7 @@ def workload(arguments):
     import tensorflow as tf
 
     from t2t_lite import config
-    from t2t_lite.infer import beam_search
+    from t2t_lite.infer import beam_search, options
     from t2t_lite.model import decoding, transformer
 
     workers = arguments.workers or arguments.threads
@@ -75,11 +75,12 @@ def workload(arguments):
         d_model=256, d_ff=1024, num_heads=4, d_k=64, d_v=64, num_encoder_layers=3,
         num_decoder_layers=3,
     )  # fmt: skip
-    model = transformer.Transformer(hparams, VOCABULARY, dtype=arguments.precision)
+    decode_options = options.DecodeOptions(precision=arguments.precision)
+    model = transformer.Transformer(hparams, VOCABULARY, dtype=decode_options.weights_dtype)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
     def search(inputs):
-        stepper = decoding.stepper([model], BEAM)
+        stepper = decoding.stepper([model], BEAM, decode_options.products_dtype)
         return beam_search.search(
             stepper.step,
             stepper.encode(inputs),

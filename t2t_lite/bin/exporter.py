@@ -40,9 +40,10 @@ flags.DEFINE_integer(
 flags.DEFINE_enum(
     "precision",
     "float32",
-    ["float32", "bfloat16", "int8"],
-    "Of the weights: bfloat16 halves them, and is fast where the processor has it; int8 quarters "
-    "them and computes in float32.",
+    ["float32", "mixed", "bfloat16", "int8"],
+    "mixed keeps the weights and computes most of the decoder in bfloat16, bfloat16 halves the "
+    "weights too; both are fast where the processor has it. int8 quarters the weights and computes "
+    "in float32.",
     flag_values=FLAGS,
 )
 

@@ -65,10 +65,11 @@ def search(
 
     Args:
       step_fn: (ids [B, N], position, ancestry [B, N, T], state) -> (logits [B * N, W], state), the
-        next token's logits after each beam's last token `ids`. Beams share slots: slot (t, n) holds
-        what beam n wrote at time t; ancestry[b, n, t] is the slot at time t of beam n, n itself
-        at `position`, and -1 later. At position 0 there is one beam, whose id is 0, and the state
-        is `initial_state`: then step_fn makes room for the T steps itself.
+        next token's logits after each beam's last token `ids`, or RoundedLogits, the best of which
+        are then scored exactly. Beams share slots: slot (t, n) holds what beam n wrote at time t;
+        ancestry[b, n, t] is the slot at time t of beam n, n itself at `position`, and -1 later.
+        At position 0 there is one beam, whose id is 0, and the state is `initial_state`: then
+        step_fn makes room for the T steps itself.
       initial_state: any structure of tensors, each with sentences along its first axis.
       max_lengths: int32 [B], the most tokens of each output, EOS included.
       beam_size: N.

@@ -23,7 +23,8 @@ from t2t_lite.infer import candidates, top_k
 NEVER = candidates.NEVER
 
 # step(ids [B, N], position, ancestry [B, N, T], state) -> (logits [B * N, W], state)
-StepFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, Any], tuple[tf.Tensor, Any]]
+Logits = tf.Tensor | candidates.RoundedLogits
+StepFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, Any], tuple[Logits, Any]]
 
 
 class Grammar(Protocol):
@@ -127,10 +128,23 @@ def _enter_slots(beams: Beams, position: tf.Tensor) -> Beams:
 
 
 def _candidates(
-    logits, position, beams: Beams, sentences: Sentences, settings: Settings
+    logits: Logits, position, beams: Beams, sentences: Sentences, settings: Settings
 ) -> candidates.Candidates:
     """Return the 2 N best extensions; in greedy search only the best, or one drawn at random."""
-    num_candidates = 2 * settings.beam_size if settings.beam_size > 1 else 1
+    num_wanted = 2 * settings.beam_size if settings.beam_size > 1 else 1
+    if not isinstance(logits, candidates.RoundedLogits):
+        return _found(logits, num_wanted, position, beams, sentences, settings)
+    # Rounding may have put the second before the best.
+    num_found = max(num_wanted, 2)
+    found = _found(logits.values, num_found, position, beams, sentences, settings)
+    found = candidates.rescored(found, beams.scores, logits)
+    return found if num_wanted > 1 else candidates.only_best(found)
+
+
+def _found(
+    logits, num_candidates: int, position, beams: Beams, sentences: Sentences, settings: Settings
+) -> candidates.Candidates:
+    """Return so many of the best extensions, or one drawn at random."""
     probabilities = tf.nn.softmax(tf.cast(logits, tf.float32))
     if settings.grammar:
         return candidates.constrained(

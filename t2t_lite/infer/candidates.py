@@ -3,7 +3,7 @@
 Shapes: B sentences, N beams, W columns of the softmax, M candidates of a sentence.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -13,8 +13,16 @@ from t2t_lite.infer import top_k
 NEVER = top_k.NEVER
 
 
+class RoundedLogits(NamedTuple):
+    """Logits [B * N, W] that low precision rounded; exact(parents [B, M], ids [B, M]) computes
+    those of some extensions again, in float32 [B, M]."""
+
+    values: tf.Tensor
+    exact: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+
+
 class Candidates(NamedTuple):
-    """Extensions of a sentence's beams, best first, all [B, M].
+    """Extensions of a sentence's beams, best first (but for `rescored`), all [B, M].
 
     `scores` are log-probabilities of the whole hypothesis, `ids` the tokens appended, `parents` the
     beams that they are appended to.
@@ -130,6 +138,37 @@ def forced(
         tf.where(is_forced, ids[:, None], free.ids),
         tf.where(is_forced, 0, free.parents),
     )
+
+
+def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Candidates:
+    """Return the same candidates, in the same order, with the scores that exact logits give them.
+
+    A beam's softmax changes with the logits in its sum. Those of candidates, which have most of it,
+    are replaced; the errors of the many others are small and of either sign.
+    """
+    num_beams, num_columns = scores.shape[1], logits.values.shape[1]
+    beam_scores = tf.gather(scores, found.parents, batch_dims=1)
+    rounded = tf.gather(
+        tf.reshape(logits.values, [-1, num_beams * num_columns]),
+        found.parents * num_columns + found.ids,
+        batch_dims=1,
+    )
+    exists = found.scores > NEVER / 2
+    changes = tf.where(exists, logits.exact(found.parents, found.ids) - rounded, 0.0)
+    probabilities = tf.where(exists, tf.exp(found.scores - beam_scores), 0.0)
+    growth = tf.reduce_sum(
+        tf.one_hot(found.parents, num_beams) * (probabilities * tf.math.expm1(changes))[:, :, None],
+        axis=1,
+    )
+    normalizers = tf.gather(tf.math.log1p(growth), found.parents, batch_dims=1)
+    return found._replace(scores=found.scores + changes - normalizers)
+
+
+def only_best(found: Candidates) -> Candidates:
+    """Return the best one of each sentence: M = 1."""
+    scores, places = tf.math.top_k(found.scores, 1)
+    ids, parents = (tf.gather(x, places, batch_dims=1) for x in (found.ids, found.parents))
+    return Candidates(scores, ids, parents)
 
 
 def _fill_up(found: Candidates, num_candidates: int) -> Candidates:

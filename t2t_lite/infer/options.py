@@ -5,7 +5,9 @@ from typing import Any, Literal
 
 from t2t_lite import config, errors
 
-Precision = Literal["float32", "bfloat16"]
+# mixed: all in float32 but the decoder's products with weights, which are in bfloat16, and the best
+# logits again in float32. bfloat16: weights and products. Both are for processors that have it.
+Precision = Literal["float32", "mixed", "bfloat16"]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,7 @@ class DecodeOptions:
     max_source_length: int = 512  # of a longer input only so many tokens are read
     batch_size: int = 128  # sentences of a batch, at most
     batch_tokens: int = 4096  # source tokens of a batch, padding included, at most
-    precision: Precision = "float32"  # of the weights
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
         for name in ("beam_size", "return_beams", "max_source_length", "batch_size"):
@@ -46,6 +48,16 @@ class DecodeOptions:
             raise errors.UserError(
                 f"precision is one of {Precision.__args__}, got {self.precision!r}"
             )
+
+    @property
+    def weights_dtype(self) -> str:
+        """The type of the weights, the encoder and attention."""
+        return "bfloat16" if self.precision == "bfloat16" else "float32"
+
+    @property
+    def products_dtype(self) -> str:
+        """The type of the decoder's products with weights."""
+        return "float32" if self.precision == "float32" else "bfloat16"
 
 
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:

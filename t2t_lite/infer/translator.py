@@ -155,7 +155,7 @@ class Translator:
         for part in (checkpoint_path or "").split(","):
             prefix = checkpoint.resolve(run.path, part.strip() or None)
             model = transformer.Transformer(
-                run.hparams, vocabulary.size, dtype=decode_options.precision
+                run.hparams, vocabulary.size, dtype=decode_options.weights_dtype
             )
             checkpoint.restore_weights(prefix, model.named_variables())
             models.append(model)
@@ -315,7 +315,7 @@ class Translator:
             top_k=self.options.top_k,
             top_p=self.options.top_p,
         )
-        stepper = decoding.stepper(self.models, beam_size)
+        stepper = decoding.stepper(self.models, beam_size, self.options.products_dtype)
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
         max_lengths = lengths + self.options.extra_length
         grammar, grammar_state = None, ()

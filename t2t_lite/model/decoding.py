@@ -7,8 +7,11 @@ A cache is never reordered. Beam n writes at time t into slot (t, n); every beam
 T * N slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the
 others are hidden by a bias, made once a step for all layers.
 
+Products with weights may be in bfloat16 where all else is in float32. Rounded logits would change
+outputs most, so those of the best candidates are then computed again.
+
 Shapes: B sentences, N beams, T time steps that the caches hold, S source length, D d_model,
-H heads, K size of one head, V rows of the embedding, W columns of the softmax.
+H heads, K size of one head, V rows of the embedding, W columns of the softmax, M candidates.
 """
 
 import math
@@ -17,6 +20,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from t2t_lite.infer import candidates
 from t2t_lite.model import attention, transformer
 
 EPSILON = 1e-6
@@ -41,18 +45,32 @@ class Stepper:
 
     Make one inside the tf.function that searches, before its loop: weights are cast and transposed
     here, once a call.
+
+    Args:
+      model: whose compute type is that of the encoder and of attention.
+      beam_size: N.
+      products: the type of the decoder's products with weights; default: that of the model.
+      may_round: whether logits may be RoundedLogits; else they are float32 products.
     """
 
-    def __init__(self, model: transformer.Transformer, beam_size: int):
+    def __init__(
+        self,
+        model: transformer.Transformer,
+        beam_size: int,
+        products: str | None = None,
+        *,
+        may_round: bool = True,
+    ):
         self.model = model
         self.beam_size = beam_size
         self.dtype = tf.as_dtype(model.compute_dtype)
+        products = tf.as_dtype(products or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
-        matrix = tf.convert_to_tensor(model.embedding.matrix)
-        self.embedding_VD = matrix
-        self.softmax_DW, self.softmax_bias_W = _softmax_weights(matrix, self.dtype)
-        self.layers = [_LayerWeights.of(layer, self.dtype) for layer in model.decoder_layers]
+        self.embedding_VD = tf.convert_to_tensor(model.embedding.matrix)
+        softmax_type = products if may_round else tf.float32
+        self.softmax_DW, self.softmax_bias_W = _softmax_weights(self.embedding_VD, softmax_type)
+        self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
     def encode(self, inputs: tf.Tensor) -> State:
@@ -81,7 +99,7 @@ class Stepper:
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
-    ) -> tuple[tf.Tensor, State]:
+    ) -> tuple[tf.Tensor | candidates.RoundedLogits, State]:
         """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
 
         At the first step, to which caches come empty, there may be one beam instead of N.
@@ -103,10 +121,24 @@ class Stepper:
             caches.append(cache)
         if self.final_norm:
             x = _normalize(x, self.final_norm)
-        logits = tf.matmul(tf.cast(x, self.dtype), self.softmax_DW)
+        return self._logits(x, slots.beams), state._replace(caches=tuple(caches))
+
+    def _logits(self, x: tf.Tensor, num_beams: int) -> tf.Tensor | candidates.RoundedLogits:
+        """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
+        logits = tf.matmul(tf.cast(x, self.softmax_DW.dtype), self.softmax_DW)
         if self.softmax_bias_W is not None:
             logits = tf.nn.bias_add(logits, self.softmax_bias_W)
-        return tf.cast(logits, tf.float32), state._replace(caches=tuple(caches))
+        if logits.dtype == tf.float32:
+            return logits
+
+        def exact(parents, ids):
+            # A candidate that does not exist may be one of the columns after the last row.
+            ids = tf.minimum(ids, self.embedding_VD.shape[0] - 1)
+            rows_BMD = tf.cast(tf.gather(self.embedding_VD, ids), tf.float32)
+            x_BND = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
+            return tf.reduce_sum(rows_BMD * tf.gather(x_BND, parents, batch_dims=1), axis=2)
+
+        return candidates.RoundedLogits(tf.cast(logits, tf.float32), exact)
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_Slots", memory_bias):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
@@ -115,17 +147,18 @@ class Stepper:
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(tf.matmul(y, weights.qkv), sizes, slots.beams)
+            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.beams)
             new_cache = attention.KeysValues(
                 _write(cache.keys, k, slots), _write(cache.values, v, slots)
             )
-            return tf.matmul(self._attend(q, new_cache, slots.bias), weights.self_output)
+            return self._project(self._attend(q, new_cache, slots.bias), weights.self_output)
 
         def cross_attention(y):
-            (q,) = self._split_heads(tf.matmul(y, weights.q), [self.hparams.d_k], slots.beams)
-            return tf.matmul(self._attend(q, memory, memory_bias), weights.cross_output)
+            (q,) = self._split_heads(self._project(y, weights.q), [self.hparams.d_k], slots.beams)
+            return self._project(self._attend(q, memory, memory_bias), weights.cross_output)
 
         def feed_forward(y):
+            y = tf.cast(y, weights.kernel_1.dtype)
             hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1))
             return tf.nn.bias_add(tf.matmul(hidden, weights.kernel_2), weights.bias_2)
 
@@ -136,8 +169,12 @@ class Stepper:
 
     def _residual(self, x, sublayer, norm: "_Norm"):
         y = _normalize(x, norm) if self.hparams.pre_norm else x
-        y = tf.cast(sublayer(tf.cast(y, self.dtype)), tf.float32)
+        y = tf.cast(sublayer(y), tf.float32)
         return x + y if self.hparams.pre_norm else _normalize(x + y, norm)
+
+    def _project(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        """Return x times kernel, a product in the kernel's type, in attention's type."""
+        return tf.cast(tf.matmul(tf.cast(x, kernel.dtype), kernel), self.dtype)
 
     def _split_heads(self, x: tf.Tensor, sizes: list[int], num_beams: int) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
@@ -160,7 +197,7 @@ class Stepper:
 
 
 class Ensemble:
-    """Several Steppers as one whose probability is the mean of theirs."""
+    """Several Steppers (whose logits are not rounded) as one of their mean probability."""
 
     def __init__(self, steppers: Sequence[Stepper]):
         self.steppers = steppers
@@ -181,10 +218,13 @@ class Ensemble:
         return mean, tuple(state for _, state in steps)
 
 
-def stepper(models: Sequence[transformer.Transformer], beam_size: int) -> Stepper | Ensemble:
+def stepper(
+    models: Sequence[transformer.Transformer], beam_size: int, products: str | None = None
+) -> Stepper | Ensemble:
     """Return the Stepper of one model, or the Ensemble of several."""
-    steppers = [Stepper(model, beam_size) for model in models]
-    return steppers[0] if len(steppers) == 1 else Ensemble(steppers)
+    if len(models) == 1:
+        return Stepper(models[0], beam_size, products)
+    return Ensemble([Stepper(model, beam_size, products, may_round=False) for model in models])
 
 
 class _Slots(NamedTuple):

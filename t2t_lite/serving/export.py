@@ -34,7 +34,7 @@ max_batch_size { value: 1024 }
 batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 4 }
 """
-Precision = Literal["float32", "bfloat16", "int8"]
+Precision = Literal["float32", "mixed", "bfloat16", "int8"]
 
 
 def export(
@@ -51,7 +51,8 @@ def export(
       output_dir: of the training run.
       export_dir: a folder of versions; made if missing.
       checkpoint_path: as for Translator.from_output_dir.
-      precision: of the weights. With int8 they are stored so and computed with in float32.
+      precision: as the decoding option; or int8: weights are stored so and computed with in
+        float32.
       **changes: decoding options, fixed from now on.
 
     Raises:
@@ -96,7 +97,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
         "problem": problem,
         "checkpoint": model.name,
         "options": dataclasses.asdict(model.options),
-        "weights": "int8" if int8 else model.options.precision,
+        "weights": "int8" if int8 else model.options.weights_dtype,
         "signatures": sorted(functions),
     }
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)

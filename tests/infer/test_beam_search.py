@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.infer import beam_search
+from t2t_lite.infer import beam_search, candidates
 
 EOS = 1
 
@@ -57,6 +57,25 @@ class ToyModel:
         logits = tf.gather(tf.constant(self.table), tf.reshape(rows, [-1]))
         # Any shift of a row is the same distribution.
         return logits + tf.cast(position, tf.float32), (numbers, inputs)
+
+
+class RoundedModel(ToyModel):
+    """The same with logits rounded to halves, and the exact ones on demand if it `mends`."""
+
+    def __init__(self, vocab_size, *, mends):
+        super().__init__(vocab_size)
+        self.mends = mends
+
+    def step(self, ids, position, ancestry, state):
+        logits, state = super().step(ids, position, ancestry, state)
+
+        def exact(parents, tokens):
+            rows = tf.reshape(logits, [-1, ids.shape[1], self.vocab_size])
+            rows = tf.gather(rows, parents, batch_dims=1)
+            return tf.gather(rows, tf.minimum(tokens, self.vocab_size - 1), batch_dims=2)
+
+        rounded = tf.round(logits * 2) / 2
+        return candidates.RoundedLogits(rounded, exact) if self.mends else rounded, state
 
 
 def _penalty(length, alpha):
@@ -125,6 +144,25 @@ def test_equals_a_plain_search(beam_size, num_kept, alpha):
             model, sentence, limit, beam_size=beam_size, alpha=alpha, num_kept=num_kept
         )
         _assert_same(_hypotheses(found, b), expected)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_rounded_logits_are_scored_exactly(beam_size):
+    sentences, limits = list(range(40)), [10] * 40
+    models = ToyModel(5), RoundedModel(5, mends=True), RoundedModel(5, mends=False)
+    expected, mended, rounded = (
+        _search(model, sentences, limits, beam_size=beam_size, alpha=0.0) for model in models
+    )
+
+    def same(found):
+        return [_hypotheses(found, b)[0][0] == _hypotheses(expected, b)[0][0] for b in sentences]
+
+    def error(found):
+        return np.median(np.abs(found.scores - expected.scores)[same(found)])
+
+    assert sum(same(mended)) >= 38 > sum(same(rounded))
+    # Candidates have most of the sum, not all.
+    assert error(mended) < error(rounded) / 3
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])

@@ -170,6 +170,23 @@ def test_from_output_dir(tmp_path, translate):
     assert named.name != newest.name
 
 
+@pytest.mark.parametrize("checkpoints", ["ckpt-1", "ckpt-1,ckpt-2"])
+def test_mixed_precision_keeps_the_weights_and_nearly_the_scores(tmp_path, checkpoints):
+    path = tiny_run.write(tmp_path, seeds=(1, 2))
+    prefixes = ",".join(f"{path}/{name}" for name in checkpoints.split(","))
+    exact, mixed = (
+        translator.Translator.from_output_dir(path, prefixes, precision=precision)
+        for precision in ("float32", "mixed")
+    )
+    for one, other in zip(exact.models, mixed.models):
+        for name, variable in one.named_variables().items():
+            np.testing.assert_array_equal(variable, other.named_variables()[name])
+    pairs = list(zip(mixed.translate(TEXTS), exact.translate(TEXTS)))
+    assert sum(found.text == expected.text for found, expected in pairs) >= len(TEXTS) - 1
+    differences = [abs(found.score - expected.score) for found, expected in pairs]
+    assert 0 < np.median(differences) < 0.05
+
+
 def test_a_missing_checkpoint_is_a_users_mistake(tmp_path):
     path = tiny_run.write(tmp_path)
     with pytest.raises(errors.UserError, match="no checkpoint"):

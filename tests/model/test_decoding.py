@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config
+from t2t_lite.infer import candidates
 from t2t_lite.model import decoding, transformer
 
 TINY = config.HParams(
@@ -21,13 +22,14 @@ def _model(dtype=None, **changes):
     return model
 
 
-def _step_through(model, inputs, *, num_beams, num_steps, seed=0):
+def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None):
     """Decode random tokens with random changes of beams.
 
-    Returns each step's logits [B, N, W] and the histories [B, N, step] they belong to.
+    Returns each step's logits [B, N, W] (of RoundedLogits the exact ones of all rows of the
+    embedding) and the histories [B, N, step] they belong to.
     """
     rng = np.random.default_rng(seed)
-    stepper = decoding.Stepper(model, num_beams)
+    stepper = decoding.Stepper(model, num_beams, products)
     state = stepper.encode(inputs)
     batch_size, room = inputs.shape[0], 4
     histories = np.zeros([batch_size, num_beams, 0], np.int32)
@@ -42,11 +44,24 @@ def _step_through(model, inputs, *, num_beams, num_steps, seed=0):
         logits, state = stepper.step(
             tf.constant(ids), tf.constant(position), tf.constant(ancestry), state
         )
+        if isinstance(logits, candidates.RoundedLogits):
+            logits = _exact(logits, batch_size, num_beams, model.embedding.num_rows)
         yield tf.reshape(logits, [batch_size, num_beams, -1]).numpy(), histories
         parents = rng.integers(num_beams, size=[batch_size, num_beams])
         ids = rng.integers(3, VOCABULARY, size=[batch_size, num_beams]).astype(np.int32)
         ancestry = ancestry[rows, parents]
         histories = np.concatenate([histories[rows, parents], ids[:, :, None]], axis=2)
+
+
+def _exact(logits, batch_size, num_beams, num_rows):
+    """Return the exact logits of every extension, after a look at the rounded ones."""
+    shape = [batch_size, num_beams * num_rows]
+    places = tf.broadcast_to(tf.range(shape[1]), shape)
+    exact = tf.reshape(logits.exact(places // num_rows, places % num_rows), [-1, num_rows])
+    rounded = logits.values[:, :num_rows]
+    # bfloat16 has 8 binary digits.
+    assert 0 < np.abs(rounded - exact).max() < 0.01 * np.abs(exact).max()
+    return exact
 
 
 INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
@@ -74,15 +89,16 @@ def test_cached_steps_equal_the_full_pass(changes):
             assert (logits[:, n, num_rows:] < -1e8).all()
 
 
-def test_bfloat16_steps_follow_the_full_pass():
-    model = _model("bfloat16")
-    for logits, histories in _step_through(model, INPUTS, num_beams=2, num_steps=5):
+@pytest.mark.parametrize(("weights", "products"), [("bfloat16", None), ("float32", "bfloat16")])
+def test_bfloat16_steps_follow_the_full_pass(weights, products):
+    model = _model(weights)
+    steps = _step_through(model, INPUTS, num_beams=2, num_steps=5, products=products)
+    for logits, histories in steps:
         for n in range(2):
             targets = np.pad(histories[:, n], [(0, 0), (0, 1)])
             expected = model(INPUTS, tf.constant(targets))[:, -1].numpy()
-            found = logits[:, n, : expected.shape[-1]]
-            # bfloat16 has 8 binary digits; logits here are up to about 40.
-            assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+            # Logits here are up to about 40.
+            assert np.abs(logits[:, n] - expected).max() < 0.02 * np.abs(expected).max()
 
 
 def test_padding_of_the_source_changes_nothing():
