@@ -50,7 +50,7 @@ def run(
     """Parse the flags, call `function`, and turn a user's mistake into one line and a status.
 
     Returns 0 (or what `function` returned), 1 for an error met at work, 2 for wrong flags, 130
-    after Ctrl-C.
+    after Ctrl-C, 141 where the reader of the output has left, as `head` does.
     """
     argv = list(sys.argv if argv is None else argv)
     name = os.path.basename(argv[0])
@@ -80,6 +80,9 @@ def run(
         return function() or 0
     except errors.UserError as error:
         return _fail(name, str(error), status=1)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that nothing fails at the last flush
+        return 141
     except OSError as error:  # a full disk, a path that is a folder, no permission
         return _fail(name, str(error), status=1)
     except KeyboardInterrupt:

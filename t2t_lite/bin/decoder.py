@@ -79,10 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run() -> None:
     _check_flags()
     changes = options.parse(FLAGS.decode_hparams)
-    if FLAGS.decode_interactive:
-        changes = {"return_beams": changes.get("beam_size", 4), **changes}
     with command.quiet_import():
         from t2t_lite.infer import devices, translator
+        from t2t_lite.train import output_dir
+    if FLAGS.decode_interactive:
+        beam_size = output_dir.read(FLAGS.output_dir).hparams.beam_size
+        changes = {"return_beams": changes.get("beam_size", beam_size), **changes}
     one_by_one = FLAGS.decode_interactive or FLAGS.stream
     model = translator.Translator.from_output_dir(
         FLAGS.output_dir,
@@ -116,6 +118,8 @@ def _check_flags() -> None:
         )
     if given[0] in ("--decode_from_file", "--score_file") and not FLAGS.decode_to_file:
         raise errors.UserError(f'{given[0]} needs --decode_to_file ("-" is the standard output)')
+    if FLAGS.score_file == FLAGS.decode_from_file == "-":
+        raise errors.UserError("the standard input is one file: --score_file or --decode_from_file")
     if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
         raise errors.UserError("--stream needs --decode_from_file=- and --decode_to_file=-")
 
@@ -136,11 +140,12 @@ def _decode_file(model: "translator.Translator") -> None:
 
 def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it comes."""
+    from t2t_lite.data import text_files
     from t2t_lite.infer import decoder
 
-    for raw in sys.stdin.buffer:
-        text = raw.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
-        _write([decoder.line(model.translate([text])[0])])
+    for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
+        (translation,) = model.translate([text], first_index=index)
+        _write([decoder.line(translation)])
 
 
 def _decode_split(model: "translator.Translator") -> None:
@@ -182,6 +187,7 @@ def _score(model: "translator.Translator") -> None:
         f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
         file=sys.stderr,
     )
+    _print_notes(report)
 
 
 def _path(flag: str) -> str:
@@ -205,13 +211,18 @@ def _write_to(target: str, lines: Iterable[str]) -> None:
 
 
 def _summarize(report: "decoder.Report") -> None:
-    """Print what was done and, a line each, what a reader of the output should know."""
+    """Print what was done, and the notes."""
     seconds = max(report.seconds, 1e-9)
     print(
         f"{report.lines:,} lines, {report.seconds:,.1f} s: "
         f"{report.done / seconds:,.1f} sentences/s, {report.tokens / seconds:,.0f} tokens/s",
         file=sys.stderr,
     )
+    _print_notes(report)
+
+
+def _print_notes(report: "decoder.Report") -> None:
+    """Print, a line each, what a reader of the output should know."""
     notes = {
         "came from the interrupted run before": report.resumed,
         "are not valid UTF-8; what cannot be read was taken as U+FFFD": report.lossy,

@@ -10,6 +10,7 @@ import sys
 
 from absl import flags
 
+from t2t_lite import errors
 from t2t_lite.bin import command
 
 FLAGS = command.new_flags()
@@ -41,7 +42,7 @@ flags.DEFINE_enum(
     "precision",
     "float32",
     ["float32", "mixed", "bfloat16", "int8"],
-    "mixed keeps the weights and computes most of the decoder in bfloat16, bfloat16 halves the "
+    "mixed keeps float32 weights and multiplies by the decoder's in bfloat16; bfloat16 halves the "
     "weights too; both are fast where the processor has it. int8 quarters the weights and computes "
     "in float32.",
     flag_values=FLAGS,
@@ -58,6 +59,8 @@ def _export() -> None:
     from t2t_lite.infer import options
 
     changes = options.parse(FLAGS.decode_hparams)
+    if "precision" in changes:
+        raise errors.UserError("give the precision as --precision, not in --decode_hparams")
     if FLAGS.max_source_length:
         changes["max_source_length"] = FLAGS.max_source_length
     with command.quiet_import():

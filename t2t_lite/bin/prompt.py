@@ -1,6 +1,7 @@
 """A prompt that translates what is typed (floor 5)."""
 
 import contextlib
+import io
 import os
 import pathlib
 import readline
@@ -18,6 +19,8 @@ HELP = """Type a sentence to translate it.
 
 def converse(model: "translator.Translator") -> None:
     """Translate line after line until the end of the input; Ctrl-C drops the line only."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack an output's letters
     print("loading ...", end="\r", file=sys.stderr, flush=True)
     model.translate(["a"])  # builds the graph, so that the first answer is as fast as the others
     print(HELP)
@@ -26,15 +29,17 @@ def converse(model: "translator.Translator") -> None:
         while True:
             try:
                 text = _clean(input("> "))
-                if text == ":q":
+                order = text.strip()
+                if order == ":q":
                     return
-                if text in (":h", ":n"):
-                    print(HELP if text == ":h" or last is None else _details(last))
-                elif text.strip():
+                if order in (":h", ":n"):
+                    print(HELP if order == ":h" or last is None else _details(last))
+                elif order:
                     last = model.translate([text])[0]
                     print(_marked(last))
             except KeyboardInterrupt:
-                print()
+                with contextlib.suppress(KeyboardInterrupt):  # the next one of a held key
+                    print()
             except EOFError:
                 print()
                 return

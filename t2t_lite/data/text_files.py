@@ -85,10 +85,22 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
 
 
+def is_special(path: Path) -> bool:
+    """Return whether there is something that is no file: a device, a pipe."""
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a binary file for writing that appears under `path` when it is complete."""
-    path = pathlib.Path(path)
+    """Open a binary file for writing that appears under `path` when it is complete.
+
+    A link stays one, what it points to is replaced. What is no file is written to as it is.
+    """
+    if is_special(path):
+        with open(path, "wb") as file:
+            yield file
+        return
+    path = pathlib.Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(path.name + ".incomplete")
     try:

@@ -141,19 +141,17 @@ def forced(
 
 
 def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Candidates:
-    """Return the same candidates, in the same order, with the scores that exact logits give them.
+    """Return the same candidates, in the same order, with the scores of their exact logits.
 
-    A beam's softmax changes with the logits in its sum. Those of candidates, which have most of it,
-    are replaced; the errors of the many others are small and of either sign.
+    A beam's softmax changes with the logits in its sum: those of its candidates, often most of the
+    sum, are replaced; the errors of the others stay, small and of either sign.
     """
     num_beams, num_columns = scores.shape[1], logits.values.shape[1]
     beam_scores = tf.gather(scores, found.parents, batch_dims=1)
-    rounded = tf.gather(
-        tf.reshape(logits.values, [-1, num_beams * num_columns]),
-        found.parents * num_columns + found.ids,
-        batch_dims=1,
-    )
     exists = found.scores > NEVER / 2
+    places = tf.where(exists, found.parents * num_columns + found.ids, 0)
+    flat = tf.reshape(logits.values, [-1, num_beams * num_columns])
+    rounded = tf.gather(flat, places, batch_dims=1)
     changes = tf.where(exists, logits.exact(found.parents, found.ids) - rounded, 0.0)
     probabilities = tf.where(exists, tf.exp(found.scores - beam_scores), 0.0)
     growth = tf.reduce_sum(

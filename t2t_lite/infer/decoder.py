@@ -50,10 +50,14 @@ def decode_file(
 ) -> Report:
     """Translate a file; the target appears when it is complete.
 
-    What is done is kept beside the target, so that the same call after an interruption goes on.
-    Raises UserError for an empty file.
+    What is done is kept beside the target, so that the same call after an interruption goes on
+    (unless the target is a device or a pipe). Raises UserError for an empty file.
     """
     lines = read_lines(source)
+    if text_files.is_special(target):
+        translations, report = decode_lines(model, lines, progress=progress)
+        text_files.write_lines(target, map(line, translations))
+        return report
     job = {"lines": _digest(lines), "model": model.name, "options": str(model.options)}
     with journal.Journal(target, job) as kept:
         report = _report(lines)
@@ -86,7 +90,10 @@ def score_pairs(
     progress: Progress = _silent,
 ) -> tuple[list[str], Report]:
     """Return a line for each (input, output): log-probability, loss of a token, tokens; by tabs."""
-    report = Report(lines=len(pairs))
+    report = Report(
+        lines=len(pairs),
+        lossy=sum(text_files.REPLACEMENT in text for pair in pairs for text in pair),
+    )
     start = time.monotonic()
     results = [""] * len(pairs)
     inputs, outputs = zip(*pairs)
@@ -94,6 +101,7 @@ def score_pairs(
         for index, score in batch:
             results[index] = f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}"
             report.tokens += score.num_tokens
+            report.truncated += score.truncated
         report.done += len(batch)
         report.seconds = time.monotonic() - start
         progress(report)

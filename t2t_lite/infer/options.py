@@ -1,12 +1,14 @@
 """How to decode: what `--decode_hparams=beam_size=4,alpha=0.6` sets (floor 1, no TensorFlow)."""
 
 import dataclasses
+import math
 from typing import Any, Literal
 
 from t2t_lite import config, errors
 
-# mixed: all in float32 but the decoder's products with weights, which are in bfloat16, and the best
-# logits again in float32. bfloat16: weights and products. Both are for processors that have it.
+# mixed: weights and all else in float32, but the products with a decoder's weights in bfloat16, and
+# then the best logits again in float32. bfloat16: weights, products and attention. Both are for
+# processors that have it.
 Precision = Literal["float32", "mixed", "bfloat16"]
 
 
@@ -32,13 +34,17 @@ class DecodeOptions:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("beam_size", "return_beams", "max_source_length", "batch_size"):
-            if getattr(self, name) < 1:
-                raise errors.UserError(f"{name} is at least 1, got {getattr(self, name)}")
-        if self.temperature <= 0 or not 0 < self.top_p <= 1 or self.top_k < 0:
+        positive = ("beam_size", "return_beams", "max_source_length", "batch_size", "batch_tokens")
+        leasts = {**dict.fromkeys(positive, 1), "min_length": 0, "top_k": 0, "seed": 0}
+        for name, least in leasts.items():
+            if getattr(self, name) < least:
+                raise errors.UserError(f"{name} is at least {least}, got {getattr(self, name)}")
+        if not math.isfinite(self.alpha):
+            raise errors.UserError(f"alpha is a number, got {self.alpha}")
+        if not 0 < self.temperature < math.inf or not 0 < self.top_p <= 1:
             raise errors.UserError(
-                "expected temperature above 0, top_p above 0 and at most 1, top_k at least 0; got "
-                f"{self.temperature}, {self.top_p}, {self.top_k}"
+                "expected temperature above 0, top_p above 0 and at most 1; got "
+                f"{self.temperature}, {self.top_p}"
             )
         if self.return_beams > self.beam_size and not self.sampling:
             raise errors.UserError(

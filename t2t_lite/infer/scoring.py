@@ -14,10 +14,14 @@ from t2t_lite.infer import batching, translator
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PairScore:
-    """The natural log-probability of a target given its input, and its tokens, EOS included."""
+    """The natural log-probability of a target given its input, and its tokens, EOS included.
+
+    `truncated` says that only the input's first max_source_length tokens were read.
+    """
 
     log_probability: float
     num_tokens: int
+    truncated: bool
 
     @property
     def loss(self) -> float:
@@ -39,18 +43,26 @@ class Scorer:
         self, inputs: Sequence[str], targets: Sequence[str]
     ) -> Iterator[list[tuple[int, PairScore]]]:
         """Yield (index, score) of every pair in batches, longest first."""
-        sources = [source.ids for source in self._translator.encode(inputs)]
+        sources = self._translator.encode(inputs)
         ends = self._translator.encode_targets(targets)
-        lengths = [max(len(source), len(end)) for source, end in zip(sources, ends)]
+        lengths = [max(len(source.ids), len(end)) for source, end in zip(sources, ends)]
         options = self._translator.options
         for batch in batching.batches(
             lengths, batch_size=options.batch_size, batch_tokens=options.batch_tokens
         ):
             totals = self.log_probabilities(
-                batching.pad([sources[i] for i in batch]), batching.pad([ends[i] for i in batch])
+                batching.pad([sources[i].ids for i in batch]),
+                batching.pad([ends[i] for i in batch]),
             )
             yield [
-                (i, PairScore(log_probability=float(total), num_tokens=len(ends[i])))
+                (
+                    i,
+                    PairScore(
+                        log_probability=float(total),
+                        num_tokens=len(ends[i]),
+                        truncated=sources[i].truncated,
+                    ),
+                )
                 for i, total in zip(batch, totals.numpy())
             ]
 

@@ -146,14 +146,18 @@ class Translator:
           **changes: fields of DecodeOptions; others are as the run's hparams have them.
 
         Raises:
-          UserError: where something is missing or a field is unknown or wrong.
+          UserError: where something is missing or a field's value is out of its range.
+          TypeError: for a field that DecodeOptions does not have.
         """
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
         vocabulary = vocabularies.load(run.vocabulary_path)
+        parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
+        if "" in parts:
+            raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
         models, prefixes = [], []
-        for part in (checkpoint_path or "").split(","):
-            prefix = checkpoint.resolve(run.path, part.strip() or None)
+        for part in parts:
+            prefix = checkpoint.resolve(run.path, part)
             model = transformer.Transformer(
                 run.hparams, vocabulary.size, dtype=decode_options.weights_dtype
             )
@@ -168,22 +172,38 @@ class Translator:
         return self.tree_grammar is not None
 
     def translate(
-        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_index: int = 0,
     ) -> list[Translation]:
-        """Translate every text; `prefixes` are what each output begins with."""
+        """Translate every text.
+
+        Args:
+          texts: the inputs.
+          prefixes: what each output begins with.
+          first_index: the first text's place in a longer list. Random numbers depend on it.
+        """
         results = [BLANK] * len(texts)
-        for batch in self.translate_batches(texts, prefixes=prefixes):
+        for batch in self.translate_batches(texts, prefixes=prefixes, first_index=first_index):
             for index, translation in batch:
                 results[index] = translation
         return results
 
     def translate_batches(
-        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_index: int = 0,
     ) -> Iterator[list[tuple[int, Translation]]]:
         """Yield (index in `texts`, translation) of every text that is not blank, by batches.
 
-        Batches are of like length, the longest first, and come as they are done.
+        Batches are of like length, the longest first, and come as they are done; see `translate`.
         """
+        if isinstance(texts, str):
+            raise TypeError("expected a list of texts, got one text")
         indices = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.encode([texts[index] for index in indices])
         if prefixes is None:
@@ -203,7 +223,7 @@ class Translator:
             try:
                 with tf.device(device) if device else contextlib.nullcontext():
                     found = self._translate_batch(
-                        [indices[place] for place in group],
+                        [first_index + indices[place] for place in group],
                         [sources[place] for place in group],
                         [starts[place] for place in group],
                     )

@@ -1,3 +1,4 @@
+import concurrent.futures
 import os
 import pty
 import select
@@ -70,12 +71,49 @@ def test_pipe(run, expected, extra):
 
 
 @pytest.mark.integration
+def test_to_a_pipe_of_another_name(run, tmp_path, expected):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("a dog runs\n")
+    os.mkfifo(target)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        read = pool.submit(target.read_text)
+        flags = [f"--output_dir={run}", f"--decode_from_file={source}", FAST]
+        assert decoder_command.main([NAME, *flags, f"--decode_to_file={target}"]) == 0
+        assert read.result(timeout=60).split("\n")[:-1] == expected(["a dog runs"])
+    assert target.is_fifo()
+
+
+@pytest.mark.integration
+def test_a_stream_is_sampled_as_a_file_is_and_may_begin_with_a_mark(run):
+    flags = [f"--output_dir={run}", "--decode_from_file=-", "--decode_to_file=-"]
+    flags.append("--decode_hparams=sampling=true,seed=5")
+    text = "\ufeff" + "a dog runs\n" * 3
+    status, streamed, _ = _pipe(*flags, "--stream", text=text)
+    assert (status, streamed) == (0, _pipe(*flags, text=text)[1])
+    assert len(set(streamed.splitlines())) > 1
+
+
+@pytest.mark.integration
+def test_who_reads_may_leave(run):
+    command = [sys.executable, "-m", "t2t_lite.bin.decoder", f"--output_dir={run}", FAST]
+    command += ["--decode_from_file=-", "--decode_to_file=-", "--stream"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+    assert process.stdout
+    process.stdout.close()
+    _, err = process.communicate(b"a dog runs\n" * 3, timeout=120)
+    assert (process.returncode, err) == (141, b"")
+
+
+@pytest.mark.integration
 def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
     pairs = tmp_path / "pairs"
     pairs.write_text("a dog\tzwei\nhe sleeps\tso\n")
     args = [NAME, f"--output_dir={run}", f"--score_file={pairs}", "--decode_to_file=-"]
-    assert decoder_command.main(args) == 0
-    rows = [row.split(b"\t") for row in capsysbinary.readouterr().out.splitlines()]
+    assert decoder_command.main([*args, "--decode_hparams=max_source_length=4"]) == 0
+    captured = capsysbinary.readouterr()
+    assert b"1 lines were longer than max_source_length and were cut" in captured.err
+    rows = [row.split(b"\t") for row in captured.out.splitlines()]
     assert [len(row) for row in rows] == [3, 3]
     assert all(float(row[0]) < 0 < float(row[1]) for row in rows)
 
@@ -129,6 +167,12 @@ def _read_until(descriptor, wanted, seen=b""):
         (["--output_dir={run}", "--split=test"], 1, "run t2t-lite-datagen"),
         (["--output_dir={run}", "--split=test", "--target_language=German"], 1, "a language code"),
         (["--output_dir={run}", "--split=test", "--checkpoint_path=/no"], 1, "no checkpoint"),
+        (["--output_dir={run}", "--split=test", "--checkpoint_path={run},"], 1, "between commas"),
+        (
+            ["--output_dir={run}", "--decode_from_file=-", "--score_file=-", "--decode_to_file=-"],
+            1,
+            "the standard input is one file",
+        ),
         (["--split=test"], 2, "--output_dir must be given"),
     ],
 )

@@ -73,6 +73,11 @@ def test_tensor2tensors_vocabulary_has_ids_only_and_it_says_so(shared_data, tmp_
         (["--output_dir=RUN", "--export_dir=e", "--checkpoint_path=x"], 1, "no checkpoint at x"),
         (["--output_dir=RUN", "--export_dir=e", "--decode_hparams=beam_sise=4"], 1, "beam_size"),
         (["--output_dir=RUN", "--export_dir=e", "--precision=int4"], 2, "int4"),
+        (
+            ["--output_dir=RUN", "--export_dir=e", "--decode_hparams=precision=mixed"],
+            1,
+            "as --precision",
+        ),
         (["--output_dir=RUN", "--export_dir=e", "--max_source_length=1"], 2, "max_source_length"),
     ],
 )

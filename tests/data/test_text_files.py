@@ -1,7 +1,9 @@
 """Lines stay lines, and files appear complete or not at all."""
 
+import concurrent.futures
 import gzip
 import lzma
+import os
 
 import pytest
 import zstandard
@@ -90,6 +92,22 @@ def test_written_lines_are_read_back(tmp_path):
     lines = ["one", "", "two\u2028three", "four"]
     text_files.write_lines(tmp_path / "x", lines)
     assert list(text_files.read_lines(tmp_path / "x")) == lines
+
+
+def test_a_pipe_is_written_to_and_a_link_stays_one(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    (tmp_path / "real").write_text("old")
+    link.symlink_to("real")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+        text_files.write_lines(pipe, ["one"])
+        assert read.result(timeout=60) == "one\n"
+    assert pipe.is_fifo()
+    text_files.write_lines(link, ["new"])
+    assert link.is_symlink()
+    assert (tmp_path / "real").read_text() == "new\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "real"]
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):

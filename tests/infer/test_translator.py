@@ -152,6 +152,11 @@ def test_weights_are_read_at_every_call():
         assert _same(found, translation)
 
 
+def test_one_text_is_not_a_list(translate):
+    with pytest.raises(TypeError, match="a list of texts"):
+        translate("a dog")
+
+
 def test_an_ensemble_of_equal_models_is_the_model(translate):
     models = [tiny_run.model(), tiny_run.model()]
     ensemble = translator.Translator(models, tiny_run.subwords(), _options())
@@ -229,6 +234,9 @@ def test_options_are_typed_and_checked():
         ({"beam_size": 0}, "at least 1"),
         ({"top_p": 0.0}, "top_p above 0"),
         ({"precision": "int3"}, "precision is one of"),
+        ({"seed": -1}, "seed is at least 0"),
+        ({"alpha": float("nan")}, "alpha is a number"),
+        ({"temperature": float("nan")}, "temperature above 0"),
     ]:
         with pytest.raises(errors.UserError, match=message):
             _options(**changes)
