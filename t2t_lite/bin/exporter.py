@@ -7,11 +7,13 @@ model with a vocabulary of tensor2tensor (.subwords) takes and gives ids, not te
 """
 
 import sys
+import typing
 
 from absl import flags
 
 from t2t_lite import errors
 from t2t_lite.bin import command
+from t2t_lite.infer import options
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "The training run.", flag_values=FLAGS)
@@ -41,7 +43,7 @@ flags.DEFINE_integer(
 flags.DEFINE_enum(
     "precision",
     "float32",
-    ["float32", "mixed", "bfloat16", "int8"],
+    [*typing.get_args(options.Precision), "int8"],
     "mixed keeps float32 weights and multiplies by the decoder's in bfloat16; bfloat16 halves the "
     "weights too; both are fast where the processor has it. int8 quarters the weights and computes "
     "in float32.",
@@ -56,8 +58,6 @@ def main(argv=None) -> int:
 
 
 def _export() -> None:
-    from t2t_lite.infer import options
-
     changes = options.parse(FLAGS.decode_hparams)
     if "precision" in changes:
         raise errors.UserError("give the precision as --precision, not in --decode_hparams")

@@ -23,8 +23,7 @@ from t2t_lite.infer import candidates, top_k
 NEVER = candidates.NEVER
 
 # step(ids [B, N], position, ancestry [B, N, T], state) -> (logits [B * N, W], state)
-Logits = tf.Tensor | candidates.RoundedLogits
-StepFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, Any], tuple[Logits, Any]]
+StepFunction = Callable[[tf.Tensor, tf.Tensor, tf.Tensor, Any], tuple[candidates.Logits, Any]]
 
 
 class Grammar(Protocol):
@@ -128,7 +127,7 @@ def _enter_slots(beams: Beams, position: tf.Tensor) -> Beams:
 
 
 def _candidates(
-    logits: Logits, position, beams: Beams, sentences: Sentences, settings: Settings
+    logits: candidates.Logits, position, beams: Beams, sentences: Sentences, settings: Settings
 ) -> candidates.Candidates:
     """Return the 2 N best extensions; in greedy search only the best, or one drawn at random."""
     num_wanted = 2 * settings.beam_size if settings.beam_size > 1 else 1

@@ -21,6 +21,9 @@ class RoundedLogits(NamedTuple):
     exact: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
+Logits = tf.Tensor | RoundedLogits
+
+
 class Candidates(NamedTuple):
     """Extensions of a sentence's beams, best first (but for `rescored`), all [B, M].
 
@@ -149,10 +152,10 @@ def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Can
     num_beams, num_columns = scores.shape[1], logits.values.shape[1]
     beam_scores = tf.gather(scores, found.parents, batch_dims=1)
     exists = found.scores > NEVER / 2
-    places = tf.where(exists, found.parents * num_columns + found.ids, 0)
+    ids = tf.where(exists, found.ids, 0)  # one that does not exist may be past the vocabulary
     flat = tf.reshape(logits.values, [-1, num_beams * num_columns])
-    rounded = tf.gather(flat, places, batch_dims=1)
-    changes = tf.where(exists, logits.exact(found.parents, found.ids) - rounded, 0.0)
+    rounded = tf.gather(flat, found.parents * num_columns + ids, batch_dims=1)
+    changes = tf.where(exists, logits.exact(found.parents, ids) - rounded, 0.0)
     probabilities = tf.where(exists, tf.exp(found.scores - beam_scores), 0.0)
     growth = tf.reduce_sum(
         tf.one_hot(found.parents, num_beams) * (probabilities * tf.math.expm1(changes))[:, :, None],

@@ -99,7 +99,7 @@ class Stepper:
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
-    ) -> tuple[tf.Tensor | candidates.RoundedLogits, State]:
+    ) -> tuple[candidates.Logits, State]:
         """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
 
         At the first step, to which caches come empty, there may be one beam instead of N.
@@ -123,7 +123,7 @@ class Stepper:
             x = _normalize(x, self.final_norm)
         return self._logits(x, slots.beams), state._replace(caches=tuple(caches))
 
-    def _logits(self, x: tf.Tensor, num_beams: int) -> tf.Tensor | candidates.RoundedLogits:
+    def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
         logits = tf.matmul(tf.cast(x, self.softmax_DW.dtype), self.softmax_DW)
         if self.softmax_bias_W is not None:
@@ -132,8 +132,6 @@ class Stepper:
             return logits
 
         def exact(parents, ids):
-            # A candidate that does not exist may be one of the columns after the last row.
-            ids = tf.minimum(ids, self.embedding_VD.shape[0] - 1)
             rows_BMD = tf.cast(tf.gather(self.embedding_VD, ids), tf.float32)
             x_BND = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
             return tf.reduce_sum(rows_BMD * tf.gather(x_BND, parents, batch_dims=1), axis=2)

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.infer import translator
+from t2t_lite.infer import options, translator
 from t2t_lite.serving import signatures, warmup
 from t2t_lite.train import output_dir as output_dirs
 
@@ -34,7 +34,7 @@ max_batch_size { value: 1024 }
 batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 4 }
 """
-Precision = Literal["float32", "mixed", "bfloat16", "int8"]
+Precision = Literal[options.Precision, "int8"]
 
 
 def export(

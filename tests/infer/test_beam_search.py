@@ -72,7 +72,7 @@ class RoundedModel(ToyModel):
         def exact(parents, tokens):
             rows = tf.reshape(logits, [-1, ids.shape[1], self.vocab_size])
             rows = tf.gather(rows, parents, batch_dims=1)
-            return tf.gather(rows, tf.minimum(tokens, self.vocab_size - 1), batch_dims=2)
+            return tf.gather(rows, tokens, batch_dims=2)
 
         rounded = tf.round(logits * 2) / 2
         return candidates.RoundedLogits(rounded, exact) if self.mends else rounded, state

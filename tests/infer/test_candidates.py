@@ -73,8 +73,8 @@ def test_the_last_token_is_drawn_at_one():
 
 
 def test_exact_logits_of_the_candidates_mend_their_scores():
-    # The logits of the sums 8 ... 3 are off by up to a sixteenth; those that matter are computed
-    # again, the last column (0.2 % of the sum) is not.
+    # Rounded logits are off by up to 0.06. Those of the six candidates are computed again, those of
+    # the last column (0.2 % of the sum) are not.
     exact = np.array([[8, 6, 5, 2], [7.5, 7, 3, 0]], np.float32)
     rounded = exact + np.array([[0.06, -0.06, 0.03, 0.06], [-0.06, 0.06, 0.05, -0.06]], np.float32)
     scores = tf.constant([[-1.0, -1.5]])
