@@ -24,8 +24,8 @@ from t2t_lite.infer import beam_step, candidates, top_k
 # Arrays grow by so many time steps at once, so that attention never sees many empty slots.
 SEGMENT = 8
 
-# grow(state, num_steps) -> state with room for so many time steps more
-GrowFunction = Callable[[Any, int], Any]
+# grow(state, ancestry [B, N, T], num_steps) -> state with room for so many time steps after T
+GrowFunction = Callable[[Any, tf.Tensor, int], Any]
 
 
 class Hypotheses(NamedTuple):
@@ -84,7 +84,8 @@ def search(
       grammar_state: its state [B, 1, ...] at the first step.
       sampling: draw the tokens of one beam at random instead of taking the best.
       uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to draw with.
-      grow_fn: (state, num_steps) -> state with room for num_steps more; none if nothing grows.
+      grow_fn: (state, ancestry, num_steps) -> state with room for num_steps after the T of
+        ancestry, that of all hypotheses which may go on; none if nothing grows.
     """
     if not 1 <= num_kept <= beam_size:
         raise ValueError(f"num_kept is from 1 to beam_size ({beam_size}), got {num_kept}")
@@ -122,7 +123,7 @@ def search(
     )
 
     def grow(results, beams, state):
-        state = grow_fn(state, SEGMENT) if grow_fn else state
+        state = grow_fn(state, beams.ancestry, SEGMENT) if grow_fn else state
         return _widen(results), beam_step.grow(beams, SEGMENT), state
 
     def segment(position, results, sentences, beams, state):

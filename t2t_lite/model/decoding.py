@@ -4,14 +4,16 @@ Equal to `Transformer.decode` and `Transformer.logits`, but a step computes only
 keys and values of earlier ones are kept in caches, those of the source are computed once.
 
 A cache is never reordered. Beam n writes at time t into slot (t, n); every beam attends over all
-T * N slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the
-others are hidden by a bias, made once a step for all layers.
+slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the others
+are hidden by a bias, made once a step for all layers. Beams soon share most of their past, so that
+few of its slots are any beam's: whenever caches grow, they leave the others behind.
 
 Products with weights may be in bfloat16 where all else is in float32. Rounded logits would change
 outputs most, so those of the best candidates are then computed again.
 
-Shapes: B sentences, N beams, T time steps that the caches hold, S source length, D d_model,
-H heads, K size of one head, V rows of the embedding, W columns of the softmax, M candidates.
+Shapes: B sentences, N beams, T time steps so far allotted, C slots that the caches hold, S source
+length, D d_model, H heads, K size of one head, V rows of the embedding, W columns of the softmax, M
+candidates.
 """
 
 import math
@@ -31,10 +33,12 @@ COLUMN_MULTIPLE = 40
 class State(NamedTuple):
     """What a step needs of the source and of earlier steps; all have sentences along axis 0.
 
-    `caches` (of each layer) are keys and values [B, H, T * N, K]; `memories` those of the source
-    [B, H, S, K]; `memory_bias` [B, 1, 1, S] hides padding.
+    `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
+    those of the newest times. `caches` (of each layer) are their keys and values [B, H, C, K],
+    `memories` those of the source [B, H, S, K]; `memory_bias` [B, 1, 1, S] hides padding.
     """
 
+    slots: tf.Tensor
     caches: tuple[attention.KeysValues, ...]
     memories: tuple[attention.KeysValues, ...]
     memory_bias: tf.Tensor
@@ -83,6 +87,7 @@ class Stepper:
 
         layers = self.model.decoder_layers
         return State(
+            slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(
                 attention.KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers
             ),
@@ -90,38 +95,54 @@ class Stepper:
             memory_bias=encoded.bias,
         )
 
-    def grow(self, state: State, num_steps: int) -> State:
-        """Return the state with room for num_steps more time steps."""
-        at_end = [[0, 0], [0, 0], [0, num_steps * self.beam_size], [0, 0]]
-        return state._replace(
-            caches=tf.nest.map_structure(lambda cache: tf.pad(cache, at_end), state.caches)
+    def grow(self, state: State, ancestry: tf.Tensor, num_steps: int) -> State:
+        """Return the state with room for num_steps after the T of ancestry [B, N, T].
+
+        Slots that no beam went through are left out, as far as all sentences have such.
+        """
+        num_new = num_steps * self.beam_size
+        is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
+        kept = _columns(is_used, multiple=self.beam_size)
+        new_slots = tf.shape(ancestry)[2] * self.beam_size + tf.range(num_new)
+        new_slots = tf.repeat(new_slots[None], tf.shape(kept)[0], axis=0)
+        slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
+        # What lies in a new slot before it is written does not matter: it is nobody's.
+        columns = tf.pad(kept, [[0, 0], [0, num_new]])
+        columns = tf.repeat(columns[:, None], self.hparams.num_heads, axis=1)
+        caches = tf.nest.map_structure(
+            lambda cache: tf.gather(cache, columns, batch_dims=2), state.caches
         )
+        return state._replace(slots=slots, caches=caches)
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[candidates.Logits, State]:
         """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
 
-        At the first step, to which caches come empty, there may be one beam instead of N.
+        At the first step, which makes room for T steps itself, there may be one beam instead of N.
         """
-        shape = tf.shape(ancestry)
-        num_rows = shape[0] * self.hparams.num_heads  # B H
-        num_steps = shape[2]
-        slots = _Slots(
-            rows=tf.range(num_rows) * num_steps + position,
-            bias=ancestry_bias(ancestry, self.beam_size)[:, None],
-            count=num_steps * self.beam_size,
-            beams=ids.shape[1],
+        num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
+        slots = state.slots
+        if slots.shape[1] == 0:
+            slots = tf.repeat(tf.range(num_steps * self.beam_size)[None], num_sentences, axis=0)
+        num_slots = tf.shape(slots)[1]
+        num_rows = num_slots // self.beam_size
+        ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
+        now = _Now(
+            rows=ends - num_steps + position,
+            bias=tf.where(is_own(slots, ancestry, self.beam_size), 0.0, attention.MASKED)[:, None],
+            num_slots=num_slots,
+            num_beams=ids.shape[1],
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
         x += self.model.position(position)
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
-            x, cache = self._layer(x, weights, cache, memory, slots, state.memory_bias)
+            x, cache = self._layer(x, weights, cache, memory, now, state.memory_bias)
             caches.append(cache)
         if self.final_norm:
             x = _normalize(x, self.final_norm)
-        return self._logits(x, slots.beams), state._replace(caches=tuple(caches))
+        return self._logits(x, now.num_beams), state._replace(slots=slots, caches=tuple(caches))
 
     def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
@@ -138,21 +159,21 @@ class Stepper:
 
         return candidates.RoundedLogits(tf.cast(logits, tf.float32), exact)
 
-    def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_Slots", memory_bias):
+    def _layer(self, x, weights: "_LayerWeights", cache, memory, now: "_Now", memory_bias):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
         new_cache = None
 
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.beams)
+            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, now.num_beams)
             new_cache = attention.KeysValues(
-                _write(cache.keys, k, slots), _write(cache.values, v, slots)
+                _write(cache.keys, k, now), _write(cache.values, v, now)
             )
-            return self._project(self._attend(q, new_cache, slots.bias), weights.self_output)
+            return self._project(self._attend(q, new_cache, now.bias), weights.self_output)
 
         def cross_attention(y):
-            (q,) = self._split_heads(self._project(y, weights.q), [self.hparams.d_k], slots.beams)
+            (q,) = self._split_heads(self._project(y, weights.q), [self.hparams.d_k], now.num_beams)
             return self._project(self._attend(q, memory, memory_bias), weights.cross_output)
 
         def feed_forward(y):
@@ -204,9 +225,9 @@ class Ensemble:
         """Return every model's state."""
         return tuple(stepper.encode(inputs) for stepper in self.steppers)
 
-    def grow(self, states: tuple[State, ...], num_steps: int) -> tuple[State, ...]:
+    def grow(self, states: tuple[State, ...], ancestry, num_steps: int) -> tuple[State, ...]:
         """Return every model's state with room for num_steps more."""
-        return tuple(s.grow(state, num_steps) for s, state in zip(self.steppers, states))
+        return tuple(s.grow(state, ancestry, num_steps) for s, state in zip(self.steppers, states))
 
     def step(self, ids, position, ancestry, states):
         """Return log(mean of softmax) as logits [B * N, W], and the new states."""
@@ -225,13 +246,13 @@ def stepper(
     return Ensemble([Stepper(model, beam_size, products, may_round=False) for model in models])
 
 
-class _Slots(NamedTuple):
+class _Now(NamedTuple):
     """Where this step writes, and what its beams may see, the same for all layers."""
 
-    rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H T, N K]
-    bias: tf.Tensor  # [B, 1, N, T * N]
-    count: tf.Tensor  # T * N
-    beams: int  # how many there are: N, at first one
+    rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
+    bias: tf.Tensor  # [B, 1, N, C]
+    num_slots: tf.Tensor  # C
+    num_beams: int  # N, at first one
 
 
 class _Norm(NamedTuple):
@@ -285,15 +306,22 @@ class _LayerWeights(NamedTuple):
         )
 
 
-def ancestry_bias(ancestry: tf.Tensor, num_slots: int) -> tf.Tensor:
-    """Return [B, N, T * slots]: 0 for a beam's own slot at each time, -1e9 for all others.
+def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:
+    """Return bool [B, N, C]: whether a beam went through the slots [B, C].
 
-    With N = 2 and T = 2 a beam whose ancestry is [1, -1] (time 1 is still to come) gets
-    [-1e9, 0, -1e9, -1e9].
+    With N = 2 and all slots of T = 3 times, a beam with the ancestry [1, 0, -1] (time 2 is still to
+    come) went through slots 1 and 2.
     """
-    shape = tf.shape(ancestry)
-    bias = tf.one_hot(ancestry, num_slots, on_value=0.0, off_value=attention.MASKED)
-    return tf.reshape(bias, [shape[0], ancestry.shape[1], shape[2] * num_slots])
+    own_beams = tf.gather(ancestry, slots // num_beams, axis=2, batch_dims=1)
+    return own_beams == (slots % num_beams)[:, None]
+
+
+def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
+    """Return [B, kept] the columns of is_used [B, C] that are used, then the first others to make
+    the rows equally long: as long as the row that uses most, rounded up to a multiple."""
+    num_used = tf.reduce_max(tf.math.count_nonzero(is_used, axis=1, dtype=tf.int32))
+    num_kept = -(-num_used // multiple) * multiple
+    return tf.math.top_k(tf.cast(is_used, tf.int32), num_kept).indices
 
 
 def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor | None]:
@@ -311,8 +339,8 @@ def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.
     return columns, tf.cast(bias, dtype)
 
 
-def _write(cache: tf.Tensor, x: tf.Tensor, slots: _Slots) -> tf.Tensor:
-    """Write x [B, H, N, K] into this step's slots of a cache [B, H, T * N, K], in place; an empty
+def _write(cache: tf.Tensor, x: tf.Tensor, now: _Now) -> tf.Tensor:
+    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place; an empty
     cache is made first.
 
     tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
@@ -322,12 +350,12 @@ def _write(cache: tf.Tensor, x: tf.Tensor, slots: _Slots) -> tf.Tensor:
     """
     _, num_heads, num_beams, size = x.shape
     if cache.shape[2] == 0:
-        return tf.pad(x, [[0, 0], [0, 0], [0, slots.count - num_beams], [0, 0]])
+        return tf.pad(x, [[0, 0], [0, 0], [0, now.num_slots - num_beams], [0, 0]])
     width = num_beams * size
     flat_cache = tf.raw_ops.InplaceUpdate(
-        x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])
+        x=tf.reshape(cache, [-1, width]), i=now.rows, v=tf.reshape(x, [-1, width])
     )
-    return tf.reshape(flat_cache, [-1, num_heads, slots.count, size])
+    return tf.reshape(flat_cache, [-1, num_heads, now.num_slots, size])
 
 
 def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:

@@ -35,13 +35,13 @@ class ToyModel:
         numbers = tf.constant(list(sentences), tf.int32)
         return numbers, tf.zeros([tf.shape(numbers)[0], 0, num_beams], tf.int32)
 
-    def grow(self, state, num_steps):
+    def grow(self, state, ancestry, num_steps):
         numbers, inputs = state
         return numbers, tf.pad(inputs, [[0, 0], [0, num_steps], [0, 0]])
 
     def step(self, ids, position, ancestry, state):
         if state[1].shape[1] == 0:
-            state = self.grow(state, tf.shape(ancestry)[2])
+            state = self.grow(state, None, tf.shape(ancestry)[2])
         numbers, inputs = state
         times = tf.range(tf.shape(inputs)[1])
         inputs = tf.where((times == position)[None, :, None], ids[:, None], inputs)

@@ -180,7 +180,7 @@ def test_search_finds_the_best_of_all_trees(grammar):
         alpha=0.0,
         grammar=grammar,
         grammar_state=grammar.start(tf.constant([num_words])),
-        grow_fn=lambda state, num_steps: tf.pad(state, [[0, 0], [0, num_steps], [0, 0]]),
+        grow_fn=lambda state, _, num_steps: tf.pad(state, [[0, 0], [0, num_steps], [0, 0]]),
     )
     assert result.ids[0, 0, : result.lengths[0, 0]].numpy().tolist() == best_ids
     np.testing.assert_allclose(result.scores[0, 0], best_score, rtol=1e-5)

@@ -38,7 +38,8 @@ def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None)
     rows = np.arange(batch_size)[:, None]
     for position in range(num_steps):
         if position % room == 0:
-            state = stepper.grow(state, room)
+            if position:
+                state = stepper.grow(state, tf.constant(ancestry), room)
             ancestry = np.pad(ancestry, [(0, 0), (0, 0), (0, room)], constant_values=-1)
         ancestry[:, :, position] = np.arange(num_beams)
         logits, state = stepper.step(
@@ -115,9 +116,8 @@ def test_padding_of_the_source_changes_nothing():
 def test_an_ensemble_has_the_mean_probability():
     models = [_model(), _model(pre_norm=True)]
     ensemble = decoding.Ensemble([decoding.Stepper(model, 1) for model in models])
-    state = ensemble.grow(ensemble.encode(INPUTS), 1)
     ids, ancestry = tf.zeros([2, 1], tf.int32), tf.zeros([2, 1, 1], tf.int32)
-    logits, _ = ensemble.step(ids, tf.constant(0), ancestry, state)
+    logits, _ = ensemble.step(ids, tf.constant(0), ancestry, ensemble.encode(INPUTS))
     start = tf.zeros([2, 1], tf.int32)
     expected = sum(tf.nn.softmax(model(INPUTS, start)[:, 0]) for model in models) / 2
     np.testing.assert_allclose(tf.nn.softmax(logits)[:, :56], expected, atol=1e-6)
@@ -125,5 +125,21 @@ def test_an_ensemble_has_the_mean_probability():
 
 def test_ancestry_shows_each_beam_its_own_slots():
     ancestry = tf.constant([[[1, 0, -1], [1, 1, -1]]])  # after time 0 both went on from slot 1
-    seen = decoding.ancestry_bias(ancestry, 2).numpy() == 0
-    assert seen.astype(int).tolist() == [[[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]]]
+    own = decoding.is_own(tf.constant([[0, 1, 2, 3, 4, 5]]), ancestry, 2).numpy()
+    assert own.astype(int).tolist() == [[[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]]]
+    own = decoding.is_own(tf.constant([[1, 3, 4]]), ancestry, 2).numpy()
+    assert own.astype(int).tolist() == [[[1, 0, 0], [1, 1, 0]]]
+
+
+def test_caches_leave_behind_what_no_beam_went_through():
+    model = _model()
+    stepper = decoding.Stepper(model, 2)
+    ancestry = tf.constant([[[0, 0, -1], [0, 1, -1]]])
+    ids = tf.constant([[5, 6]])
+    _, state = stepper.step(ids, tf.constant(2), ancestry, stepper.encode(INPUTS[:1]))
+    assert state.slots.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
+    # Slots 0, 2 and 3 are somebody's; 1 makes the number even.
+    grown = stepper.grow(state, ancestry, 2)
+    assert grown.slots.numpy().tolist() == [[0, 2, 3, 1, 6, 7, 8, 9]]
+    for old, new in zip(tf.nest.flatten(state.caches), tf.nest.flatten(grown.caches)):
+        np.testing.assert_array_equal(new[:, :, :4], tf.gather(old, [0, 2, 3, 1], axis=2))
