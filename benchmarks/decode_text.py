@@ -5,7 +5,8 @@
     "python benchmarks/decode_text.py --source=test.en --output_dir=run --outputs=ours" \\
     "other/bin/python benchmarks/decode_text.py --source=test.en --ctranslate2=ct2_model"
 
-Beam 4 without length penalty, for which both searches are the same; --outputs writes translations.
+Beam 4 without length penalty and with strict ends, for which both searches are the same; --outputs
+writes translations.
 The figure (tok_s) is sentences a second, the median of three times after a first one.
 """
 
@@ -61,6 +62,7 @@ def _t2t_lite(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], lis
         devices=devices.for_batches(),
         beam_size=BEAM,
         alpha=0.0,
+        strict_ends=True,
         batch_size=flags.batch_size,
         precision=flags.precision,
     )

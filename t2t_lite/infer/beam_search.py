@@ -50,6 +50,7 @@ def search(
     beam_size: int,
     vocab_size: int,
     alpha: float = 0.6,
+    strict_ends: bool = False,
     num_kept: int = 1,
     eos_id: int = 1,
     forbidden_ids: tuple[int, ...] = (),
@@ -75,6 +76,7 @@ def search(
       beam_size: N.
       vocab_size: ids from here on take part in the softmax but are never emitted.
       alpha: of the length penalty; 0 means none.
+      strict_ends: only one of the N best extensions may end an output, not any of the 2 N best.
       num_kept: K, at most N.
       eos_id: the token that ends an output.
       forbidden_ids: other ids that are never emitted.
@@ -97,6 +99,7 @@ def search(
     settings = beam_step.Settings(
         beam_size=beam_size,
         alpha=alpha,
+        strict_ends=strict_ends,
         eos_id=eos_id,
         min_length=min_length,
         vocabulary=top_k.Vocabulary(vocab_size, forbidden=forbidden_ids, blockable=blockable),

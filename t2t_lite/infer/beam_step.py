@@ -1,9 +1,10 @@
 """The beams of each sentence, and one time step of their search (floor 1; see beam_search).
 
 A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha (Wu et al. 2016, eq. 14).
-A step extends the N live hypotheses of each sentence: of the best 2 N extensions those that end in
-EOS compete for the K places of the finished ones, and the best N others live on. A sentence is done
-when no live hypothesis can still reach the worst of K finished ones, or at its length limit.
+A step extends the N live hypotheses of each sentence: of the best 2 N extensions (if ends are
+strict, of the best N) those that end in EOS compete for the K places of the finished ones, and the
+best N others live on. A sentence is done when no live hypothesis can still reach the worst of K
+finished ones, or at its length limit.
 
 Nothing is ever reordered. A beam's input at a time step t is slot (t, n) for good, there its keys
 and values stay, and `ancestry` [B, N, T] says which slot a hypothesis went through at each time. So
@@ -72,6 +73,7 @@ class Settings(NamedTuple):
 
     beam_size: int
     alpha: float
+    strict_ends: bool
     eos_id: int
     min_length: int
     vocabulary: top_k.Vocabulary
@@ -137,7 +139,7 @@ def _candidates(
     num_found = max(num_wanted, 2)
     found = _found(logits.values, num_found, position, beams, sentences, settings)
     found = candidates.rescored(found, beams.scores, logits)
-    return found if num_wanted > 1 else candidates.only_best(found)
+    return found._make(x[:, :num_wanted] for x in found)
 
 
 def _found(
@@ -204,6 +206,8 @@ def _live(beams: Beams, found: candidates.Candidates, settings: Settings) -> Bea
 def _finished(beams: Beams, found: candidates.Candidates, position, settings: Settings) -> dict:
     """Return the K best of the finished hypotheses and the candidates that end in EOS."""
     is_new = (found.ids == settings.eos_id) & (found.scores > NEVER / 2)
+    if settings.strict_ends:
+        is_new &= tf.range(is_new.shape[1]) < settings.beam_size
     new_scores = found.scores / length_penalty(position + 1, settings.alpha)
     scores = tf.concat([beams.finished_scores, tf.where(is_new, new_scores, NEVER)], axis=1)
     lengths = [beams.finished_lengths, tf.fill(tf.shape(found.ids), position + 1)]

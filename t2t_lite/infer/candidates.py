@@ -25,7 +25,7 @@ Logits = tf.Tensor | RoundedLogits
 
 
 class Candidates(NamedTuple):
-    """Extensions of a sentence's beams, best first (but for `rescored`), all [B, M].
+    """Extensions of a sentence's beams, best first, all [B, M].
 
     `scores` are log-probabilities of the whole hypothesis, `ids` the tokens appended, `parents` the
     beams that they are appended to.
@@ -144,7 +144,7 @@ def forced(
 
 
 def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Candidates:
-    """Return the same candidates, in the same order, with the scores of their exact logits.
+    """Return the same candidates with the scores of their exact logits.
 
     A beam's softmax changes with the logits in its sum: those of its candidates, often most of the
     sum, are replaced; the errors of the others stay, small and of either sign.
@@ -162,14 +162,9 @@ def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Can
         axis=1,
     )
     normalizers = tf.gather(tf.math.log1p(growth), found.parents, batch_dims=1)
-    return found._replace(scores=found.scores + changes - normalizers)
-
-
-def only_best(found: Candidates) -> Candidates:
-    """Return the best one of each sentence: M = 1."""
-    scores, places = tf.math.top_k(found.scores, 1)
+    totals, places = tf.math.top_k(found.scores + changes - normalizers, ids.shape[1])
     ids, parents = (tf.gather(x, places, batch_dims=1) for x in (found.ids, found.parents))
-    return Candidates(scores, ids, parents)
+    return Candidates(totals, ids, parents)
 
 
 def _fill_up(found: Candidates, num_candidates: int) -> Candidates:

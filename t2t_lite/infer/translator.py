@@ -351,6 +351,7 @@ class Translator:
             beam_size=beam_size,
             num_kept=self.options.return_beams if is_search else 1,
             alpha=self.options.alpha,
+            strict_ends=self.options.strict_ends,
             min_length=self.options.min_length,
             vocab_size=self.vocabulary.size,
             eos_id=vocabularies.EOS_ID,

@@ -104,7 +104,7 @@ def _hypotheses(found, b):
     return [(ids[:n].tolist(), s, bool(f)) for ids, s, n, f in rows if n]
 
 
-def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept):
+def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept, strict_ends=False):
     """Beam search as a textbook has it, to the limit, without stopping early."""
     live, finished = [([], 0.0)], []
     for _ in range(limit):
@@ -117,7 +117,8 @@ def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept):
             ]
         extensions.sort(key=lambda extension: -extension[1])
         best = extensions[: 2 * beam_size if beam_size > 1 else 1]
-        finished += [e for e in best if e[0][-1] == EOS]
+        may_end = best[:beam_size] if strict_ends else best
+        finished += [e for e in may_end if e[0][-1] == EOS]
         live = [e for e in best if e[0][-1] != EOS][:beam_size]
     ranked = []
     for group, is_finished in ((finished, True), (live, False)):
@@ -134,15 +135,16 @@ def _assert_same(found, expected):
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0])
 @pytest.mark.parametrize(("beam_size", "num_kept"), [(2, 1), (3, 3), (5, 2)])
-def test_equals_a_plain_search(beam_size, num_kept, alpha):
+@pytest.mark.parametrize("strict_ends", [False, True])
+def test_equals_a_plain_search(beam_size, num_kept, alpha, strict_ends):
     # Stopping early, dropping sentences and slots instead of copies change nothing.
     model = ToyModel(7)
     sentences, limits = list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20, 25, 30]
-    found = _search(model, sentences, limits, beam_size=beam_size, num_kept=num_kept, alpha=alpha)
+    settings = {"beam_size": beam_size, "num_kept": num_kept, "alpha": alpha}
+    settings["strict_ends"] = strict_ends
+    found = _search(model, sentences, limits, **settings)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
-        expected = _plain_search(
-            model, sentence, limit, beam_size=beam_size, alpha=alpha, num_kept=num_kept
-        )
+        expected = _plain_search(model, sentence, limit, **settings)
         _assert_same(_hypotheses(found, b), expected)
 
 
