@@ -14,8 +14,8 @@ NEVER = top_k.NEVER
 
 
 class RoundedLogits(NamedTuple):
-    """Logits [B * N, W] that low precision rounded; exact(parents [B, M], ids [B, M]) computes
-    those of some extensions again, in float32 [B, M]."""
+    """Logits [B * N, W], in any type, that low precision rounded; exact(parents [B, M], ids [B, M])
+    computes those of some extensions again, in float32 [B, M]."""
 
     values: tf.Tensor
     exact: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
@@ -155,6 +155,7 @@ def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Can
     ids = tf.where(exists, found.ids, 0)  # one that does not exist may be past the vocabulary
     flat = tf.reshape(logits.values, [-1, num_beams * num_columns])
     rounded = tf.gather(flat, found.parents * num_columns + ids, batch_dims=1)
+    rounded = tf.cast(rounded, tf.float32)
     changes = tf.where(exists, logits.exact(found.parents, ids) - rounded, 0.0)
     probabilities = tf.where(exists, tf.exp(found.scores - beam_scores), 0.0)
     growth = tf.reduce_sum(

@@ -20,8 +20,8 @@ class DecodeOptions:
     alpha: float = 0.6  # of the length penalty ((5 + n) / 6)^alpha
     extra_length: int = 50  # an output has at most its input's length + this many tokens
     return_beams: int = 1  # outputs of each input, best first
-    # Any of the best 2 * beam_size extensions may end an output, as in tensor2tensor; if strict, one
-    # of the best beam_size, as in fairseq and CTranslate2.
+    # Any of the best 2 * beam_size extensions may end an output, as in tensor2tensor; if strict,
+    # only the best beam_size, as in fairseq and CTranslate2.
     strict_ends: bool = False
     min_length: int = 0  # an output has at least so many tokens, EOS included
     prefix: str = ""  # every output begins with this text

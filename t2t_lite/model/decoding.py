@@ -157,7 +157,7 @@ class Stepper:
             x_BND = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
             return tf.reduce_sum(rows_BMD * tf.gather(x_BND, parents, batch_dims=1), axis=2)
 
-        return candidates.RoundedLogits(tf.cast(logits, tf.float32), exact)
+        return candidates.RoundedLogits(logits, exact)
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, now: "_Now", memory_bias):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""

@@ -59,7 +59,7 @@ def _exact(logits, batch_size, num_beams, num_rows):
     shape = [batch_size, num_beams * num_rows]
     places = tf.broadcast_to(tf.range(shape[1]), shape)
     exact = tf.reshape(logits.exact(places // num_rows, places % num_rows), [-1, num_rows])
-    rounded = logits.values[:, :num_rows]
+    rounded = tf.cast(logits.values[:, :num_rows], tf.float32)
     # bfloat16 has 8 binary digits.
     assert 0 < np.abs(rounded - exact).max() < 0.01 * np.abs(exact).max()
     return exact
