@@ -67,6 +67,12 @@ def test_limit_is_that_of_each_input(translate):
     assert cut_off
 
 
+def test_strict_ends_reach_the_search(translate):
+    # Of the same beams one that is strict passes over some ends that the other takes.
+    loose, strict = (translate(TEXTS, beam_size=2, strict_ends=ends) for ends in (False, True))
+    assert [t.ids for t in loose] != [t.ids for t in strict]
+
+
 def test_long_inputs_are_cut_and_marked(translate):
     long, short = translate([TEXTS[3], TEXTS[0]], max_source_length=8)
     assert long.truncated
