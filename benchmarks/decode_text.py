@@ -6,8 +6,8 @@
     "other/bin/python benchmarks/decode_text.py --source=test.en --ctranslate2=ct2_model"
 
 Beam 4 without length penalty and with strict ends, for which both searches are the same; --outputs
-writes translations.
-The figure (tok_s) is sentences a second, the median of three times after a first one.
+writes translations. The figure (tok_s) is sentences a second, the median of three times after a
+first one.
 """
 
 import argparse

@@ -103,8 +103,7 @@ class Stepper:
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         kept = _columns(is_used, multiple=self.beam_size)
-        new_slots = tf.shape(ancestry)[2] * self.beam_size + tf.range(num_new)
-        new_slots = tf.repeat(new_slots[None], tf.shape(kept)[0], axis=0)
+        new_slots = self._all_slots(ancestry, tf.shape(ancestry)[2], num_steps)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
         # What lies in a new slot before it is written does not matter: it is nobody's.
         columns = tf.pad(kept, [[0, 0], [0, num_new]])
@@ -124,7 +123,7 @@ class Stepper:
         num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
         slots = state.slots
         if slots.shape[1] == 0:
-            slots = tf.repeat(tf.range(num_steps * self.beam_size)[None], num_sentences, axis=0)
+            slots = self._all_slots(ancestry, 0, num_steps)
         num_slots = tf.shape(slots)[1]
         num_rows = num_slots // self.beam_size
         ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
@@ -143,6 +142,11 @@ class Stepper:
         if self.final_norm:
             x = _normalize(x, self.final_norm)
         return self._logits(x, now.num_beams), state._replace(slots=slots, caches=tuple(caches))
+
+    def _all_slots(self, ancestry: tf.Tensor, first_time, num_steps) -> tf.Tensor:
+        """Return the slots of so many times, for each sentence of ancestry [B, N, T]."""
+        slots = first_time * self.beam_size + tf.range(num_steps * self.beam_size)
+        return tf.repeat(slots[None], tf.shape(ancestry)[0], axis=0)
 
     def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""

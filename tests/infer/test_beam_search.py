@@ -104,7 +104,7 @@ def _hypotheses(found, b):
     return [(ids[:n].tolist(), s, bool(f)) for ids, s, n, f in rows if n]
 
 
-def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept, strict_ends=False):
+def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept, strict_ends):
     """Beam search as a textbook has it, to the limit, without stopping early."""
     live, finished = [([], 0.0)], []
     for _ in range(limit):
@@ -142,8 +142,7 @@ def test_equals_a_plain_search(beam_size, num_kept, strict_ends, alpha):
     # Stopping early, dropping sentences and slots instead of copies change nothing.
     model = ToyModel(7)
     sentences, limits = list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20, 25, 30]
-    settings = {"beam_size": beam_size, "num_kept": num_kept, "alpha": alpha}
-    settings["strict_ends"] = strict_ends
+    settings = dict(beam_size=beam_size, num_kept=num_kept, alpha=alpha, strict_ends=strict_ends)
     found = _search(model, sentences, limits, **settings)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         expected = _plain_search(model, sentence, limit, **settings)

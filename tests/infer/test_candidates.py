@@ -88,9 +88,18 @@ def test_exact_logits_of_the_candidates_mend_their_scores():
         vocabulary=top_k.Vocabulary(3),  # so the seventh does not exist
     )
     mended = candidates.rescored(found, scores, logits)
-    ids, parents = mended.ids.numpy()[0, :6], mended.parents.numpy()[0, :6]
-    expected = (tf.nn.log_softmax(exact) + tf.reshape(scores, [2, 1])).numpy()[parents, ids]
-    assert (np.diff(expected) < 0).all()  # best first, unlike before
-    assert found.ids.numpy()[0, :6].tolist() != ids.tolist()
-    np.testing.assert_allclose(mended.scores.numpy()[0, :6], expected, atol=5e-4)
+    totals = (tf.nn.log_softmax(exact) + tf.reshape(scores, [2, 1])).numpy()
+
+    def six(which):
+        """Return the six existing candidates' ids, scores, and what the scores should be."""
+        values, ids, parents = (x.numpy()[0, :6] for x in which)
+        return ids.tolist(), values, totals[parents, ids]
+
+    ids, values, expected = six(found)
+    assert np.abs(values - expected).max() > 0.05
+    mended_ids, values, expected = six(mended)
+    np.testing.assert_allclose(values, expected, atol=5e-4)
+    assert (np.diff(expected) < 0).all()  # best first, in another order than before
+    assert mended_ids != ids
+    assert mended_ids[0] == 0
     assert mended.scores.numpy()[0, 6] < candidates.NEVER / 2
