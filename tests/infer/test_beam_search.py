@@ -134,11 +134,9 @@ def _assert_same(found, expected):
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0])
-@pytest.mark.parametrize(
-    ("beam_size", "num_kept", "strict_ends"),
-    [(2, 1, False), (3, 3, False), (3, 3, True), (5, 2, False)],
-)
-def test_equals_a_plain_search(beam_size, num_kept, strict_ends, alpha):
+@pytest.mark.parametrize(("beam_size", "num_kept"), [(2, 1), (3, 3), (5, 2)])
+@pytest.mark.parametrize("strict_ends", [False, True])
+def test_equals_a_plain_search(strict_ends, beam_size, num_kept, alpha):
     # Stopping early, dropping sentences and slots instead of copies change nothing.
     model = ToyModel(7)
     sentences, limits = list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20, 25, 30]
