@@ -19,7 +19,7 @@ class Multi30kEnde(problem.ParallelTextProblem):
     """Image captions, English to German: {train,val,test_2016_flickr}.{en,de} in --raw_dir."""
 
     vocabulary_size = 8_000
-    languages = sides = ("en", "de")
+    sides = ("en", "de")
     stems = _STEMS
     optional_splits = ("test_2017_flickr",)
     split_names = {"val": "dev", "test_2016_flickr": "test"}  # noqa: RUF012
@@ -29,4 +29,4 @@ class Multi30kEnde(problem.ParallelTextProblem):
 class Multi30kEnfr(Multi30kEnde):
     """Image captions, English to French: {train,val,test_2016_flickr}.{en,fr} in --raw_dir."""
 
-    languages = sides = ("en", "fr")
+    sides = ("en", "fr")

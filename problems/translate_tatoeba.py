@@ -12,7 +12,7 @@ class TatoebaEnde(problem.ParallelTextProblem):
     """Everyday sentences, English to German: {train,dev,test}.en-de.{en,de} in --raw_dir."""
 
     vocabulary_size = 16_000
-    languages = sides = ("en", "de")
+    sides = ("en", "de")
     stems = {split: (f"{split}.en-de",) for split in ("train", "dev", "test")}  # noqa: RUF012
 
 
@@ -20,5 +20,5 @@ class TatoebaEnde(problem.ParallelTextProblem):
 class TatoebaEnfr(TatoebaEnde):
     """Everyday sentences, English to French: {train,dev,test}.en-fr.{en,fr} in --raw_dir."""
 
-    languages = sides = ("en", "fr")
+    sides = ("en", "fr")
     stems = {split: (f"{split}.en-fr",) for split in ("train", "dev", "test")}  # noqa: RUF012

@@ -30,7 +30,7 @@ class Wmt14Ende(problem.ParallelTextProblem):
     """
 
     vocabulary_size = 37_000
-    languages = sides = ("en", "de")
+    sides = ("en", "de")
     stems = _stems("en-de")
     split_names = {"newstest2013": "dev", "newstest2014": "test"}  # noqa: RUF012
     tfds_config = "wmt14_translate/de-en"
@@ -71,6 +71,6 @@ class Wmt14Enfr(Wmt14Ende):
     """
 
     vocabulary_size = 32_000
-    languages = sides = ("en", "fr")
+    sides = ("en", "fr")
     stems = _stems("en-fr")
     tfds_config = "wmt14_translate/fr-en"

@@ -157,12 +157,18 @@ class ParallelTextProblem(TranslationProblem):
     """Reads what lies in raw_dir as parallel text, in any form that `bitexts` knows.
 
     For `stems = {"dev": ("val",)}` and `sides = ("en", "de")` the dev split is val.en and val.de,
-    or val.tsv, ...; the first of several stems that is there counts.
+    or val.tsv, ...; the first of several stems that is there counts. A subclass that names its
+    sides but no languages has the sides as languages.
     """
 
     sides: tuple[str, str] = ("en", "de")
     stems: Mapping[str, tuple[str, ...]] = {"train": ("train",), "dev": ("dev",), "test": ("test",)}
     optional_splits: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if "sides" in vars(cls) and "languages" not in vars(cls):
+            cls.languages = cls.sides
 
     def splits(self, raw_dir: Directory = None) -> tuple[str, ...]:
         """Return the splits but the optional ones that raw_dir lacks."""

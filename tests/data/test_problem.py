@@ -38,6 +38,20 @@ def test_names():
     assert forward.split("dev") == "dev"
 
 
+def test_sides_are_the_languages_where_these_are_not_named():
+    class Sides(Wmt99Ende):
+        sides = ("cs", "fr")
+
+    class Both(Wmt99Ende):
+        sides = ("source", "target")
+        languages = ("cs", "fr")
+
+    assert Sides().languages == Both().languages == ("cs", "fr")
+    assert Sides().sides == ("cs", "fr")
+    assert Both().sides == ("source", "target")
+    assert Wmt99Ende().languages == ("en", "de")
+
+
 def test_samples_are_read_forward_by_both(raw_dir):
     expected = [{"inputs": "one", "targets": "eins"}, {"inputs": "two", "targets": "zwei"}]
     assert list(Wmt99Ende().samples("dev", raw_dir=raw_dir)) == expected
