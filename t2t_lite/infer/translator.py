@@ -93,7 +93,7 @@ class Translator:
       models: the model, or several that share the vocabulary.
       vocabulary: of both sides.
       decode_options: how to decode; default: what the first model's hparams say.
-      name: tells models apart, e.g. their checkpoints.
+      name: tells models apart, e.g. their checkpoints' paths and content.
       devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
     """
@@ -155,7 +155,7 @@ class Translator:
         parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
         if "" in parts:
             raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
-        models, prefixes = [], []
+        models, names = [], []
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)
             model = transformer.Transformer(
@@ -163,8 +163,8 @@ class Translator:
             )
             checkpoint.restore_weights(prefix, model.named_variables())
             models.append(model)
-            prefixes.append(prefix)
-        return cls(models, vocabulary, decode_options, name=",".join(prefixes), devices=devices)
+            names.append(f"{prefix} {checkpoint.fingerprint(prefix)}")
+        return cls(models, vocabulary, decode_options, name=", ".join(names), devices=devices)
 
     @property
     def is_parser(self) -> bool:

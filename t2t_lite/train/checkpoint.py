@@ -6,6 +6,7 @@ writes the data file first and the index last, each under a temporary name: what
 complete. Dropout is a function of the step, so step and data position are all the random state.
 """
 
+import hashlib
 import pathlib
 import re
 import shutil
@@ -150,6 +151,14 @@ def write_weights(prefix: str, weights: Mapping[str, Any]) -> None:
     """Write weights alone as a checkpoint that `restore_weights` reads."""
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
     tf.train.Checkpoint(model=variables).write(prefix)
+
+
+def fingerprint(prefix: str) -> str:
+    """Return a short text that tells a checkpoint's content from any other's.
+
+    It is made from the index, which has a checksum of every tensor.
+    """
+    return hashlib.sha256(pathlib.Path(f"{prefix}.index").read_bytes()).hexdigest()[:16]
 
 
 def _unescape(key: str) -> str:

@@ -5,6 +5,7 @@ import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.infer import batching, options, translator
+from t2t_lite.train import checkpoint
 
 TEXTS = [*tiny_run.SENTENCES, "", "zebra", " \t ", "x"]
 
@@ -179,6 +180,8 @@ def test_from_output_dir(tmp_path, translate):
     assert len(named.models) == 2
     assert named.options == _options(alpha=0.0)
     assert named.name != newest.name
+    checkpoint.write_weights(f"{path}/ckpt-2", checkpoint.read_weights(f"{path}/ckpt-1"))
+    assert translator.Translator.from_output_dir(path).name != newest.name
 
 
 @pytest.mark.parametrize("checkpoints", ["ckpt-1", "ckpt-1,ckpt-2"])

@@ -87,6 +87,14 @@ def test_resolve_finds_prefix_folder_and_newest(tmp_path):
         checkpoint.resolve(tmp_path, "nowhere")
 
 
+def test_a_fingerprint_tells_contents_apart(tmp_path):
+    fingerprints = []
+    for value in (1.0, 1.0, 2.0):
+        checkpoint.write_weights(str(tmp_path / "ckpt-1"), {"a/b": np.full([3], value)})
+        fingerprints.append(checkpoint.fingerprint(str(tmp_path / "ckpt-1")))
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
 def test_missing_and_misshapen_weights_are_named(tmp_path):
     prefix = _checkpoints(tmp_path)[0].save(1)
     with pytest.raises(errors.UserError, match="lacks decoder_0/x"):
