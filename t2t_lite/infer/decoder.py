@@ -58,7 +58,12 @@ def decode_file(
         translations, report = decode_lines(model, lines, progress=progress)
         text_files.write_lines(target, map(line, translations))
         return report
-    job = {"lines": _digest(lines), "model": model.name, "options": str(model.options)}
+    job = {
+        "lines": _digest(lines),
+        "model": model.name,
+        "weights": model.fingerprint,
+        "options": str(model.options),
+    }
     with journal.Journal(target, job) as kept:
         report = _report(lines)
         report.resumed = len(kept.results)

@@ -93,7 +93,8 @@ class Translator:
       models: the model, or several that share the vocabulary.
       vocabulary: of both sides.
       decode_options: how to decode; default: what the first model's hparams say.
-      name: tells models apart, e.g. their checkpoints' paths and content.
+      name: what to call the models, e.g. their checkpoints' paths.
+      fingerprint: tells the models' weights from any others.
       devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
     """
@@ -105,9 +106,11 @@ class Translator:
         decode_options: options.DecodeOptions | None = None,
         *,
         name: str = "",
+        fingerprint: str = "",
         devices: Sequence[str] = ("",),
     ):
         self.name = name
+        self.fingerprint = fingerprint
         self.devices = tuple(devices)
         self.models = list(models) if isinstance(models, Sequence) else [models]
         self.vocabulary = vocabulary
@@ -155,7 +158,7 @@ class Translator:
         parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
         if "" in parts:
             raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
-        models, names = [], []
+        models, prefixes = [], []
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)
             model = transformer.Transformer(
@@ -163,8 +166,15 @@ class Translator:
             )
             checkpoint.restore_weights(prefix, model.named_variables())
             models.append(model)
-            names.append(f"{prefix} {checkpoint.fingerprint(prefix)}")
-        return cls(models, vocabulary, decode_options, name=", ".join(names), devices=devices)
+            prefixes.append(prefix)
+        return cls(
+            models,
+            vocabulary,
+            decode_options,
+            name=",".join(prefixes),
+            fingerprint=",".join(map(checkpoint.fingerprint, prefixes)),
+            devices=devices,
+        )
 
     @property
     def is_parser(self) -> bool:

@@ -84,15 +84,21 @@ def test_interrupted_decoding_goes_on(model, tmp_path):
     assert not partial.exists()
 
 
-def test_another_job_does_not_use_what_is_left(model, tmp_path):
+@pytest.mark.parametrize("changed", ["source", "weights"])
+def test_another_job_does_not_use_what_is_left(model, tmp_path, monkeypatch, changed):
     source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("\n".join(LINES))
+    lines = list(LINES)
+    source.write_text("\n".join(lines))
     with pytest.raises(_InterruptedError):
         decoder.decode_file(model, source, target, progress=_interrupt_after(1))
-    source.write_text("\n".join(reversed(LINES)))
+    if changed == "source":
+        lines.reverse()
+        source.write_text("\n".join(lines))
+    else:
+        monkeypatch.setattr(model, "fingerprint", "of other weights")
     report = decoder.decode_file(model, source, target)
     assert report.resumed == 0
-    assert _lines(target) == _expected(model, LINES[::-1])
+    assert _lines(target) == _expected(model, lines)
 
 
 def test_a_journal_survives_several_interruptions(tmp_path):
