@@ -78,7 +78,7 @@ def _measure(options: argparse.Namespace, folder: pathlib.Path) -> None:
 
 def _write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> str:
     """Write train and dev, and return the mean number of words a side in each half."""
-    from t2t_lite.data import text_files
+    from t2t_lite.text import text_files
 
     def pairs(stem: str) -> list[tuple[str, str]]:
         paths = [

@@ -64,8 +64,8 @@ def workload(arguments):
     import tensorflow as tf
 
     from t2t_lite import config
-    from t2t_lite.infer import beam_search, options
-    from t2t_lite.model import decoding, transformer
+    from t2t_lite.decode import beam_search, cached_decoder, options
+    from t2t_lite.model import transformer
 
     workers = arguments.workers or arguments.threads
     tf.config.threading.set_intra_op_parallelism_threads(max(arguments.threads // workers, 1))
@@ -80,7 +80,7 @@ def workload(arguments):
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
     def search(inputs):
-        stepper = decoding.stepper([model], BEAM, decode_options.products_dtype)
+        stepper = cached_decoder.stepper([model], BEAM, decode_options.products_dtype)
         return beam_search.search(
             stepper.step,
             stepper.encode(inputs),

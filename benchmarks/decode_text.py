@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _t2t_lite(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
-    from t2t_lite.infer import devices, translator
+    from t2t_lite.decode import devices, translator
 
     model = translator.Translator.from_output_dir(
         flags.output_dir,

@@ -26,9 +26,9 @@ def main() -> None:
 
 def _measure(flags: argparse.Namespace) -> None:
     from t2t_lite.data import manifest
-    from t2t_lite.evaluate import parses
-    from t2t_lite.infer import devices, translator
-    from t2t_lite.train import output_dir
+    from t2t_lite.decode import devices, translator
+    from t2t_lite.parsing import parses
+    from t2t_lite.run import output_dir
 
     cores = devices.for_batches()
     run = output_dir.read(flags.output_dir).run

@@ -24,8 +24,8 @@ import time
 from collections.abc import Iterator
 from concurrent import futures
 
-from t2t_lite.data import text_files
 from t2t_lite.serving import client
+from t2t_lite.text import text_files
 
 NAME = "benchmark"
 HOSTILE = [
@@ -166,7 +166,7 @@ def throughput_of_decoder(flags: argparse.Namespace, texts: list[str]) -> None:
     import tensorflow as tf
     import tensorflow_text  # noqa: F401
 
-    from t2t_lite.infer import translator
+    from t2t_lite.decode import translator
     from t2t_lite.serving import export
 
     path = pathlib.Path(flags.export_dir)

@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from t2t_lite import errors, registry
-from t2t_lite.data import problem, text_files, treebanks, trees
+from t2t_lite.data import problem
+from t2t_lite.parsing import treebanks, trees
+from t2t_lite.text import text_files
 
 _AUTOMATIC = "automatic"  # folder of the semi-supervised corpora
 _WEIGHTS = "weights.tsv"

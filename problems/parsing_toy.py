@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Iterator
 
 from t2t_lite import registry
-from t2t_lite.data import problem, trees
+from t2t_lite.data import problem
+from t2t_lite.parsing import trees
 
 from . import toy_grammar
 

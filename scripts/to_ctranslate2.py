@@ -15,9 +15,9 @@ import sys
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.data import vocabulary
 from t2t_lite.model import normalization, transformer
-from t2t_lite.train import checkpoint, output_dir
+from t2t_lite.run import checkpoint, output_dir
+from t2t_lite.text import vocabulary
 
 MAX_POSITIONS = 1024
 # Its row of the decoder's embedding is zero, which is the decoder's first input; never emitted.

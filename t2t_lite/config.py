@@ -1,4 +1,4 @@
-"""Hyperparameters with the paper's names (floor 0, standard library only).
+"""Hyperparameters with the paper's names (standard library only).
 
 A named set is a function that returns `dataclasses.replace(transformer_base(), ...)`; what it
 replaces *is* the row of the paper's Table 3. See the package `t2t_lite.hparams`.

@@ -1,4 +1,4 @@
-"""The one error type that a command answers with a single line (floor 0)."""
+"""The one error type that a command answers with a single line."""
 
 
 class UserError(ValueError):

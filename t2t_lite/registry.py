@@ -1,4 +1,4 @@
-"""Names for problems and hyperparameter sets (floor 0, standard library only).
+"""Names for problems and hyperparameter sets (standard library only).
 
 Content registers itself when it is imported:
 

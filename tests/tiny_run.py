@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.data import vocabulary
 from t2t_lite.model import transformer
-from t2t_lite.train import checkpoint, output_dir
+from t2t_lite.run import checkpoint, output_dir
+from t2t_lite.text import vocabulary
 
 HPARAMS = config.HParams(
     d_model=16,

@@ -1,1 +1,1 @@
-"""The commands: flags in, one call out (floor 5)."""
+"""The commands: flags in, one call out."""

@@ -29,7 +29,7 @@ def main(argv=None) -> int:
 
 def _average() -> None:
     with command.quiet_import():
-        from t2t_lite.train import averaging, checkpoint, output_dir
+        from t2t_lite.run import averaging, checkpoint, output_dir
     output_dir.read(FLAGS.output_dir)
     if FLAGS.checkpoints:
         steps = {str(step): path for step, path in checkpoint.list_checkpoints(FLAGS.output_dir)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from absl import flags
 
 from t2t_lite.bin import command
-from t2t_lite.data import text_files
+from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
     from t2t_lite.evaluate import bleu

@@ -1,4 +1,4 @@
-"""What every command shares: flags of its own, fast help, one-line errors (floor 5).
+"""What every command shares: flags of its own, fast help, one-line errors.
 
 A command module defines its flags on its own FlagValues, so that several can live in one process,
 and hands one function to `run`:

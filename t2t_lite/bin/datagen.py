@@ -54,7 +54,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _generate() -> None:
-    from t2t_lite.data import cleaning, generate
+    from t2t_lite.data import generate
+    from t2t_lite.text import cleaning
 
     problem = registry.problem(FLAGS.problem)
     with _Progress() as progress:

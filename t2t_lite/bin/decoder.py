@@ -18,10 +18,10 @@ from absl import flags
 
 from t2t_lite import errors, registry
 from t2t_lite.bin import command, prompt
-from t2t_lite.infer import options
+from t2t_lite.decode import options
 
 if TYPE_CHECKING:
-    from t2t_lite.infer import decoder, translator
+    from t2t_lite.decode import files, translator
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
@@ -80,8 +80,8 @@ def _run() -> None:
     _check_flags()
     changes = options.parse(FLAGS.decode_hparams)
     with command.quiet_import():
-        from t2t_lite.infer import devices, translator
-        from t2t_lite.train import output_dir
+        from t2t_lite.decode import devices, translator
+        from t2t_lite.run import output_dir
     if FLAGS.decode_interactive:
         beam_size = output_dir.read(FLAGS.output_dir).hparams.beam_size
         changes = {"return_beams": changes.get("beam_size", beam_size), **changes}
@@ -125,35 +125,37 @@ def _check_flags() -> None:
 
 
 def _decode_file(model: "translator.Translator") -> None:
-    from t2t_lite.infer import decoder
+    from t2t_lite.decode import files
 
     source, target = _path(FLAGS.decode_from_file), FLAGS.decode_to_file
     with _Progress() as progress:
         if target == "-":
-            lines = decoder.read_lines(source)
-            translations, report = decoder.decode_lines(model, lines, progress=progress)
-            _write(map(decoder.line, translations))
+            lines = files.read_lines(source)
+            translations, report = files.decode_lines(model, lines, progress=progress)
+            _write(map(files.line, translations))
         else:
-            report = decoder.decode_file(model, source, target, progress=progress)
+            report = files.decode_file(model, source, target, progress=progress)
     _summarize(report)
 
 
 def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it comes."""
-    from t2t_lite.data import text_files
-    from t2t_lite.infer import decoder
+    from t2t_lite.decode import files
+    from t2t_lite.text import text_files
 
     for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
         (translation,) = model.translate([text], first_index=index)
-        _write([decoder.line(translation)])
+        _write([files.line(translation)])
 
 
 def _decode_split(model: "translator.Translator") -> None:
     """Decode a split from the problem's raw text and print its scores."""
-    from t2t_lite.data import manifest, text_files
-    from t2t_lite.evaluate import bleu, brackets, parses
-    from t2t_lite.infer import decoder
-    from t2t_lite.train import output_dir
+    from t2t_lite.data import manifest
+    from t2t_lite.decode import files
+    from t2t_lite.evaluate import bleu
+    from t2t_lite.parsing import evalb, parses
+    from t2t_lite.run import output_dir
+    from t2t_lite.text import text_files
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
@@ -161,27 +163,27 @@ def _decode_split(model: "translator.Translator") -> None:
     bleu.check_language(language)
     text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
     with _Progress() as progress:
-        translations, report = decoder.decode_lines(model, text.sources, progress=progress)
+        translations, report = files.decode_lines(model, text.sources, progress=progress)
     if FLAGS.decode_to_file == "-":
-        _write(map(decoder.line, translations))
+        _write(map(files.line, translations))
     elif FLAGS.decode_to_file:
-        text_files.write_lines(FLAGS.decode_to_file, map(decoder.line, translations))
+        text_files.write_lines(FLAGS.decode_to_file, map(files.line, translations))
     _summarize(report)
     outputs = [translation.text for translation in translations]
     if problem.evaluation == "brackets":
-        print(brackets.report(parses.score(outputs, text.references)))
+        print(evalb.report(parses.score(outputs, text.references)))
         return
     for score in bleu.scores(outputs, text.references, target_language=language):
         print(f"{score.value:6.2f}  {score.name:19}  {score.signature}")
 
 
 def _score(model: "translator.Translator") -> None:
-    from t2t_lite.infer import decoder
+    from t2t_lite.decode import files
 
     source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
-    pairs = decoder.read_pairs(_path(FLAGS.score_file), source)
+    pairs = files.read_pairs(_path(FLAGS.score_file), source)
     with _Progress() as progress:
-        results, report = decoder.score_pairs(model, pairs, progress=progress)
+        results, report = files.score_pairs(model, pairs, progress=progress)
     _write_to(FLAGS.decode_to_file, results)
     print(
         f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
@@ -202,7 +204,7 @@ def _write(lines: Iterable[str]) -> None:
 
 
 def _write_to(target: str, lines: Iterable[str]) -> None:
-    from t2t_lite.data import text_files
+    from t2t_lite.text import text_files
 
     if target == "-":
         _write(lines)
@@ -210,7 +212,7 @@ def _write_to(target: str, lines: Iterable[str]) -> None:
         text_files.write_lines(target, lines)
 
 
-def _summarize(report: "decoder.Report") -> None:
+def _summarize(report: "files.Report") -> None:
     """Print what was done, and the notes."""
     seconds = max(report.seconds, 1e-9)
     print(
@@ -221,7 +223,7 @@ def _summarize(report: "decoder.Report") -> None:
     _print_notes(report)
 
 
-def _print_notes(report: "decoder.Report") -> None:
+def _print_notes(report: "files.Report") -> None:
     """Print, a line each, what a reader of the output should know."""
     notes = {
         "came from the interrupted run before": report.resumed,
@@ -243,7 +245,7 @@ class _Progress:
         self._line_time = time.monotonic()
         return self
 
-    def __call__(self, report: "decoder.Report") -> None:
+    def __call__(self, report: "files.Report") -> None:
         rate = f"{report.tokens / max(report.seconds, 1e-9):,.0f} tokens/s"
         if sys.stderr.isatty():
             if self._bar is None:

@@ -15,8 +15,8 @@ from absl import flags
 
 from t2t_lite import errors
 from t2t_lite.bin import command
-from t2t_lite.data import text_files, trees
-from t2t_lite.evaluate import brackets
+from t2t_lite.parsing import evalb, trees
+from t2t_lite.text import text_files
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("gold", None, "The gold trees, one a line.", flag_values=FLAGS)
@@ -37,12 +37,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _print_score() -> None:
-    parameters = brackets.COLLINS
+    parameters = evalb.COLLINS
     if FLAGS.params:
         lines = text_files.read_lines(FLAGS.params)
-        parameters = brackets.read_parameters(lines, name=FLAGS.params)
+        parameters = evalb.read_parameters(lines, name=FLAGS.params)
     unreadable: dict[int, str] = {}
-    result = brackets.score(
+    result = evalb.score(
         _gold_trees(FLAGS.gold), _predicted_trees(FLAGS.predicted, unreadable), parameters
     )
     if not result.sentences:
@@ -57,7 +57,7 @@ def _print_score() -> None:
             del fields["sentences"]
         print(json.dumps(fields, indent=2))
     else:
-        print(brackets.report(result, per_sentence=FLAGS.per_sentence))
+        print(evalb.report(result, per_sentence=FLAGS.per_sentence))
 
 
 def _gold_trees(path: str) -> Iterator[Sequence[trees.Tree]]:
@@ -68,7 +68,7 @@ def _gold_trees(path: str) -> Iterator[Sequence[trees.Tree]]:
             raise errors.UserError(f"{error} (expected one gold tree a line)") from None
 
 
-def _predicted_trees(path: str, unreadable: dict[int, str]) -> Iterator[brackets.Prediction]:
+def _predicted_trees(path: str, unreadable: dict[int, str]) -> Iterator[evalb.Prediction]:
     """Yield what each line holds; None, with the reason kept, where that is no tree."""
     for number, line in enumerate(text_files.read_lines(path), 1):
         try:

@@ -13,7 +13,7 @@ from absl import flags
 
 from t2t_lite import errors
 from t2t_lite.bin import command
-from t2t_lite.infer import options
+from t2t_lite.decode import options
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "The training run.", flag_values=FLAGS)

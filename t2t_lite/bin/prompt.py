@@ -1,4 +1,4 @@
-"""A prompt that translates what is typed (floor 5)."""
+"""A prompt that translates what is typed."""
 
 import contextlib
 import io
@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2t_lite.infer import translator
+    from t2t_lite.decode import translator
 
 HELP = """Type a sentence to translate it.
   :n  all outputs of the last sentence, with scores and tokens

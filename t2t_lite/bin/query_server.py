@@ -21,7 +21,7 @@ from absl import flags
 
 from t2t_lite import errors
 from t2t_lite.bin import command
-from t2t_lite.data import text_files
+from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
     from t2t_lite.serving import client

@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.data import cleaning as cleanings
-from t2t_lite.data import manifest, shards, spill, text_files, vocabulary, workers
+from t2t_lite.data import manifest, shards, spill, workers
 from t2t_lite.data import problem as problems
+from t2t_lite.text import cleaning as cleanings
+from t2t_lite.text import text_files, vocabulary
 
 Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: unknown)
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from t2t_lite import errors
 from t2t_lite.data import problem as problems
-from t2t_lite.data import shards, text_files, vocabulary
+from t2t_lite.data import shards
+from t2t_lite.text import text_files, vocabulary
 
 FORMAT = 1
 _T2T_SAMPLE = 50_000  # pairs whose lengths stand for all of a T2T corpus

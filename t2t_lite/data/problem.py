@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, Self
 
 from t2t_lite import errors, registry
-from t2t_lite.data import bitexts, text_files
-from t2t_lite.data import trees as tree_forms
+from t2t_lite.parsing import trees as tree_forms
+from t2t_lite.text import bitexts, text_files
 
 Directory = str | os.PathLike[str] | None
 # {"inputs": ..., "targets": ...}, and "reference" where what is scored is not the targets' text

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.data import text_files
+from t2t_lite.text import text_files
 
 _BLOCK = 4096  # records whose checksums are computed together
 _HEADER = np.dtype([("length", "<u8"), ("crc", "<u4")])

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite.data import cleaning, manifest, shards, text_files, vocabulary
+from t2t_lite.data import manifest, shards
+from t2t_lite.text import cleaning, text_files, vocabulary
 
 _BATCH = 2_000  # pairs that are encoded together: their lists of ids are the peak of memory
 _INDEX = np.dtype(

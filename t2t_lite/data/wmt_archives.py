@@ -16,7 +16,7 @@ from typing import Any
 from urllib import parse
 
 from t2t_lite import errors
-from t2t_lite.data import bitexts
+from t2t_lite.text import bitexts
 
 _TIMEOUT = 5  # seconds in which a host must answer
 

@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, each figure with the signature of its protocol (floor 1).
+"""BLEU and chrF of translations, each figure with the signature of its protocol.
 
 The same output differs by more than a point of BLEU between protocols, so all of them are given:
 

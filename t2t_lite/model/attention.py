@@ -1,4 +1,4 @@
-"""Multi-head attention (Section 3.2): softmax(Q K^T / sqrt(d_k)) V, h times side by side (floor 1).
+"""Multi-head attention (Section 3.2): softmax(Q K^T / sqrt(d_k)) V, h times side by side.
 
 Shapes: B batch, T queries, S memory positions, D d_model, H heads, K size of one head (d_k, d_v).
 

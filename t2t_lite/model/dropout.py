@@ -1,4 +1,4 @@
-"""Dropout (Section 5.4) from few random bits (floor 1).
+"""Dropout (Section 5.4) from few random bits.
 
 A step of training makes one `Noise` from a seed; every dropout site of the model asks it for a
 mask in the order of the graph. So a step's masks depend on nothing but the seed: a resumed run

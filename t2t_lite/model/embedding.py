@@ -1,4 +1,4 @@
-"""The one matrix that is both embeddings and pre-softmax projection (Section 3.4; floor 1).
+"""The one matrix that is both embeddings and pre-softmax projection (Section 3.4).
 
 Shapes: V rows (the vocabulary, rounded up), D d_model.
 """

@@ -1,4 +1,4 @@
-"""Position-wise feed-forward network (Section 3.3): max(0, x W1 + b1) W2 + b2 (floor 1)."""
+"""Position-wise feed-forward network (Section 3.3): max(0, x W1 + b1) W2 + b2."""
 
 import keras
 import tensorflow as tf

@@ -1,4 +1,4 @@
-"""Linear maps of the last axis: x W and x W + b (floor 1).
+"""Linear maps of the last axis: x W and x W + b.
 
 Shapes: N rows (all leading axes flattened), I and O input and output features.
 """

@@ -1,6 +1,6 @@
 """Layer normalisation (Ba et al. 2016, used in Section 3.1): (x - mean) / std * scale + bias.
 
-Floor 1. Shapes: D features, the last axis.
+Shapes: D features, the last axis.
 """
 
 import keras

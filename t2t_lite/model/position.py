@@ -1,4 +1,4 @@
-"""Position encodings (Section 3.5 and row E of Table 3; floor 1).
+"""Position encodings (Section 3.5 and row E of Table 3).
 
 `sinusoid` is the paper's: PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same).
 `sinusoid_t2t` is tensor2tensor's: all sines, then all cosines, wavelengths in D / 2 - 1 intervals.

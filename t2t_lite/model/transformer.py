@@ -1,4 +1,4 @@
-"""The Transformer (Section 3, Figure 1): stacks of encoder and decoder layers (floor 2).
+"""The Transformer (Section 3, Figure 1): stacks of encoder and decoder layers.
 
 Shapes: B batch, S source length, T target length, D d_model, H heads, K head size, V vocabulary.
 

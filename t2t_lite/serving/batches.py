@@ -1,8 +1,8 @@
-"""A batch of any size in parts of like length, inside the graph (floor 4).
+"""A batch of any size in parts of like length, inside the graph.
 
 A server's batch mixes the requests of many clients: 1,000 sentences, or one of 500 tokens among
 short ones. In parts, longest first, each takes the memory and the time that its length asks for.
-The rule is that of `infer.batching`.
+The rule is that of `decode.batching`.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Asks a running TensorFlow Serving, over gRPC or REST, without TensorFlow (floor 4).
+"""Asks a running TensorFlow Serving, over gRPC or REST, without TensorFlow.
 
 with client.Client("localhost:8500", "ende") as translator:
     translator.translate(["A dog runs."])[0].text

@@ -1,6 +1,6 @@
-"""Text to ids and back inside the graph, for whatever bytes clients send (floor 4).
+"""Text to ids and back inside the graph, for whatever bytes clients send.
 
-Equal to what `data.vocabulary` and `infer.translator` do outside of it. No item can fail: bytes
+Equal to what `text.vocabulary` and `decode.translator` do outside of it. No item can fail: bytes
 that are not UTF-8 read as U+FFFD, and what is too long is cut.
 
 Shapes: B items of a batch, S source length.
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.data import t2t_vocabulary
-from t2t_lite.data import vocabulary as vocabularies
-from t2t_lite.infer import tree_grammar
+from t2t_lite.parsing import tree_grammar
 from t2t_lite.serving import parses
+from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import vocabulary as vocabularies
 
 # What Python's str.strip() removes.
 _BLANK = (

@@ -1,4 +1,4 @@
-"""A training run as a SavedModel that takes text and returns text (floor 4).
+"""A training run as a SavedModel that takes text and returns text.
 
     export_dir/1/saved_model.pb, variables/
                  batching_params.pbtxt                     how a server gathers requests
@@ -18,9 +18,9 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.infer import options, translator
+from t2t_lite.decode import options, translator
+from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.serving import signatures, warmup
-from t2t_lite.train import output_dir as output_dirs
 
 EXTRA = "assets.extra"
 OPTIONS_FILE = "t2t_lite.json"

@@ -1,4 +1,4 @@
-"""A stand-in for TensorFlow Serving: its gRPC and REST interfaces over an export (floor 4).
+"""A stand-in for TensorFlow Serving: its gRPC and REST interfaces over an export.
 
 For tests, measurements and trying a model out where no TensorFlow Serving is at hand:
 

@@ -1,4 +1,4 @@
-"""Sentences and trees inside the graph: what `data.trees` does outside of it (floor 4).
+"""Sentences and trees inside the graph: what `parsing.trees` does outside of it.
 
 Shapes: R rows, T tokens of a linear form, W words, S steps of the repair.
 """
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.data import trees
+from t2t_lite.parsing import trees
 
 _SPACES = r"[ \t\n\v\f\r]+"  # ASCII white space
 _NOTHING, _OPEN, _CLOSE, _WORD = range(4)  # what a step of the repair writes

@@ -1,4 +1,4 @@
-"""The part of TensorFlow Serving's protocol that is needed, without TensorFlow (floor 1).
+"""The part of TensorFlow Serving's protocol that is needed, without TensorFlow.
 
 The messages have the field numbers of model.proto, predict.proto and prediction_log.proto in
 tensorflow_serving/apis, and of tensor.proto and tensor_shape.proto in tensorflow/core/framework, so

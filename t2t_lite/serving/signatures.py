@@ -1,4 +1,4 @@
-"""What an exported model answers: its signatures as functions of a graph (floor 4).
+"""What an exported model answers: its signatures as functions of a graph.
 
     serving_default  inputs string [B] -> outputs string [B], scores float32 [B], truncated bool [B]
     nbest            inputs string [B] -> outputs string [B, N], scores float32 [B, N]
@@ -21,9 +21,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from t2t_lite.data import vocabulary as vocabularies
-from t2t_lite.infer import beam_search, scoring, translator
+from t2t_lite.decode import beam_search, scoring, translator
 from t2t_lite.serving import batches, codec, weights
+from t2t_lite.text import vocabulary as vocabularies
 
 # The score in n-best places that no hypothesis fills: JSON knows no infinity.
 NO_SCORE = -1e9

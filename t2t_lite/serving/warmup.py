@@ -1,4 +1,4 @@
-"""Requests that TensorFlow Serving runs once when it loads a model (floor 4).
+"""Requests that TensorFlow Serving runs once when it loads a model.
 
 Without them the first clients wait until TensorFlow has prepared its functions.
 """
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
-from t2t_lite.data import vocabulary as vocabularies
 from t2t_lite.serving import protocol
+from t2t_lite.text import vocabulary as vocabularies
 
 FILE = "tf_serving_warmup_requests"
 # The sizes of batches that are met first: a single request, and what gathers under load.

@@ -1,4 +1,4 @@
-"""A model's weights as they are saved: as they are, or as int8 with scales (floor 4).
+"""A model's weights as they are saved: as they are, or as int8 with scales.
 
 An int8 kernel [I, O] has one scale for each output, W[i, o] ~ q[i, o] * scale[o], so that the
 largest weight of a column is 127; embeddings and positions have one for each row. The graph

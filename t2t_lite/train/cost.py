@@ -1,4 +1,4 @@
-"""Training cost in floating-point operations (Table 2), counted from shapes (floor 1).
+"""Training cost in floating-point operations (Table 2), counted from shapes.
 
 Only matrix products count, two operations a multiply-add; the rest is below one percent. Forward,
 for B rows of S source and T target tokens, with D = d_model, F = d_ff, H heads of d_k and d_v, and

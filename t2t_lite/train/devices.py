@@ -1,4 +1,4 @@
-"""What to train on and how: strategy, XLA and precision, where "auto" has to decide (floor 1)."""
+"""What to train on and how: strategy, XLA and precision, where "auto" has to decide."""
 
 import os
 import pathlib

@@ -1,14 +1,16 @@
-"""Figures of the dev split while a model trains: likelihood and real decoding (floor 4)."""
+"""Figures of the dev split while a model trains: likelihood and real decoding."""
 
 import pathlib
 from typing import NamedTuple
 
 from t2t_lite import config
-from t2t_lite.data import manifest, pipeline, t2t_vocabulary, vocabulary
+from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
-from t2t_lite.evaluate import bleu, parses
-from t2t_lite.infer import translator
+from t2t_lite.decode import translator
+from t2t_lite.evaluate import bleu
 from t2t_lite.model import transformer
+from t2t_lite.parsing import parses
+from t2t_lite.text import t2t_vocabulary, vocabulary
 from t2t_lite.train import metrics, step
 
 

@@ -1,4 +1,4 @@
-"""A polite stop: SIGTERM or Ctrl-C ends training after the step at hand (floor 1)."""
+"""A polite stop: SIGTERM or Ctrl-C ends training after the step at hand."""
 
 import contextlib
 import signal

@@ -1,4 +1,4 @@
-"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient (floor 2);
+"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient;
 and guided alignment, for parsers.
 
 Shapes: N target tokens (all positions of a batch), D d_model, V vocabulary.

@@ -1,4 +1,4 @@
-"""Loss, perplexity and accuracy over a split, and how a run's numbers are printed (floor 2)."""
+"""Loss, perplexity and accuracy over a split, and how a run's numbers are printed."""
 
 import math
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Adam (Section 5.3: beta1 0.9, beta2 0.98, epsilon 1e-9) as TensorFlow's fused op (floor 1).
+"""Adam (Section 5.3: beta1 0.9, beta2 0.98, epsilon 1e-9) as TensorFlow's fused op.
 
 One op a variable does what Keras' Adam does in eight, 1 to 3 % of a step on a CPU. Epsilon stands
 beside the uncorrected root, as in tensor2tensor and in Keras:

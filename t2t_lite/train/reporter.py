@@ -1,4 +1,4 @@
-"""What people see while a model trains: a bar or plain lines, and TensorBoard (floor 3).
+"""What people see while a model trains: a bar or plain lines, and TensorBoard.
 
 The scalars carry the names that tensor2tensor's users know where these exist: "loss",
 "learning_rate", "global_step/sec", and "metrics-<problem>/targets/..." for the dev split.

@@ -1,4 +1,4 @@
-"""The learning rate (Section 5.3), in plain Python (floor 1)."""
+"""The learning rate (Section 5.3), in plain Python."""
 
 
 def learning_rate(step: int, *, d_model: int, warmup_steps: int, scale: float = 1.0) -> float:

@@ -1,4 +1,4 @@
-"""One optimizer step, on one device or many (floor 3).
+"""One optimizer step, on one device or many.
 
 Shapes: B rows of the global batch, S and T source and target length.
 

@@ -1,4 +1,4 @@
-"""The training loop (Section 5), from a data_dir to an output_dir full of checkpoints (floor 4)."""
+"""The training loop (Section 5), from a data_dir to an output_dir full of checkpoints."""
 
 import dataclasses
 import io
@@ -12,22 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline, text_files, vocabulary
+from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
-from t2t_lite.infer import tree_grammar
 from t2t_lite.model import transformer
-from t2t_lite.train import (
-    best,
-    checkpoint,
-    cost,
-    devices,
-    evaluator,
-    interruption,
-    optimizer,
-    output_dir,
-    reporter,
-    schedule,
-)
+from t2t_lite.parsing import tree_grammar
+from t2t_lite.run import best, checkpoint, output_dir
+from t2t_lite.text import text_files, vocabulary
+from t2t_lite.train import cost, devices, evaluator, interruption, optimizer, reporter, schedule
 from t2t_lite.train import step as steps
 
 _SIDES = ("inputs", "targets")

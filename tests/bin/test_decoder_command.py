@@ -10,7 +10,7 @@ import pytest
 import tiny_run
 
 from t2t_lite.bin import decoder as decoder_command
-from t2t_lite.infer import decoder, options, translator
+from t2t_lite.decode import files, options, translator
 
 NAME = "t2t-lite-decoder"
 FAST = "--decode_hparams=beam_size=2"
@@ -26,7 +26,7 @@ def expected():
     """Return a function that gives the output lines for some texts."""
     decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2)
     model = translator.Translator(tiny_run.model(), tiny_run.subwords(), decode_options)
-    return lambda texts: [decoder.line(translation) for translation in model.translate(texts)]
+    return lambda texts: [files.line(translation) for translation in model.translate(texts)]
 
 
 def _pipe(*args, text):
@@ -124,7 +124,7 @@ def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
     main_end, child_end = pty.openpty()
     code = (
         "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-        "from t2t_lite.bin import decoder; sys.exit(decoder.main())"
+        "from t2t_lite.bin import decoder; sys.exit(files.main())"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, FAST, f"--output_dir={run}", "--decode_interactive"],

@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from t2t_lite.bin import evalb as evalb_command
-from t2t_lite.data import trees
-from t2t_lite.evaluate import brackets
+from t2t_lite.parsing import evalb, trees
 
 GOLD = ["(S (NP (NN a)) (VP (VB b)))", "(S (NP (NN c)) (. .))", "(S (NN d))", "(S (NN e))"]
 PREDICTED = ["(S (NP (NN a)) (X (VB b)))", "(S (NP (NN c)) (. .))", "", "(S (NN e)"]
@@ -26,16 +25,14 @@ def _run(capsys, folder, *args):
     return status, captured.out, captured.err
 
 
-def _score(parameters=brackets.COLLINS):
+def _score(parameters=evalb.COLLINS):
     gold = [tuple(trees.read([line])) for line in GOLD]
-    return brackets.score(
-        gold, [*(tuple(trees.read([p])) for p in PREDICTED[:3]), None], parameters
-    )
+    return evalb.score(gold, [*(tuple(trees.read([p])) for p in PREDICTED[:3]), None], parameters)
 
 
 def test_prints_the_report_and_the_errors(capsys, files):
     status, out, err = _run(capsys, files)
-    assert (status, out) == (0, brackets.report(_score()) + "\n")
+    assert (status, out) == (0, evalb.report(_score()) + "\n")
     assert "Bracketing FMeasure       =  80.00" in out  # 4 of 5 brackets on both sides
     assert err.startswith(f"sentence 4 is an error: {files / 'predicted'}, line 4: the tree that")
     assert err.count("\n") == 1
@@ -43,7 +40,7 @@ def test_prints_the_report_and_the_errors(capsys, files):
 
 def test_per_sentence_adds_the_table(capsys, files):
     _, out, _ = _run(capsys, files, "--per_sentence")
-    assert out == brackets.report(_score(), per_sentence=True) + "\n"
+    assert out == evalb.report(_score(), per_sentence=True) + "\n"
     assert "   1    2    0   66.67  66.67     2      3    3      0      2     2   100.00" in out
 
 

@@ -3,10 +3,10 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite.bin import exporter
-from t2t_lite.data import t2t_vocabulary
-from t2t_lite.infer import translator
+from t2t_lite.decode import translator
 from t2t_lite.model import transformer
-from t2t_lite.train import checkpoint, output_dir
+from t2t_lite.run import checkpoint, output_dir
+from t2t_lite.text import t2t_vocabulary
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ import pytest
 import tiny_run
 
 from t2t_lite.bin import query_server
-from t2t_lite.infer import translator
+from t2t_lite.decode import translator
 from t2t_lite.serving import export
 
 loopback = pytest.importorskip("t2t_lite.serving.loopback", reason="needs tensorflow-serving-api")

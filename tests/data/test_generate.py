@@ -13,8 +13,9 @@ import time
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import cleaning, generate, manifest, shards, text_files, vocabulary
+from t2t_lite.data import generate, manifest, shards
 from t2t_lite.data import problem as problems
+from t2t_lite.text import cleaning, text_files, vocabulary
 
 WORDS = ["the", "dog", "cat", "house", "sees", "runs", "green", "small", "and", "of", "never"]
 

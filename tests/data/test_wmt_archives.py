@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, text_files, wmt_archives
+from t2t_lite.data import generate, manifest, wmt_archives
+from t2t_lite.text import text_files
 
 pytestmark = pytest.mark.integration
 pytest.importorskip("tensorflow_datasets")

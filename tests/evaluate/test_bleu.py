@@ -4,8 +4,8 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 
 from t2t_lite import errors
-from t2t_lite.data import text_files
 from t2t_lite.evaluate import bleu
+from t2t_lite.text import text_files
 
 NAMES = [
     "bleu_13a",

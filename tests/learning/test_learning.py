@@ -7,8 +7,8 @@ import pytest
 from t2t_lite import registry
 from t2t_lite.bin import bleu, datagen, decoder, trainer
 from t2t_lite.data import manifest
-from t2t_lite.evaluate import parses
-from t2t_lite.infer import translator
+from t2t_lite.decode import translator
+from t2t_lite.parsing import parses
 
 pytestmark = pytest.mark.learning
 

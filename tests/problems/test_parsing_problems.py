@@ -8,7 +8,9 @@ import tarfile
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, problem, shards, treebanks, trees, vocabulary
+from t2t_lite.data import generate, manifest, problem, shards
+from t2t_lite.parsing import treebanks, trees
+from t2t_lite.text import vocabulary
 
 SECTIONS = [f"{number:02d}" for number in range(25)]
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.infer import translator
+from t2t_lite.decode import translator
 from t2t_lite.serving import export
 
 

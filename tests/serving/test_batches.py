@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.infer import batching
+from t2t_lite.decode import batching
 from t2t_lite.serving import batches
 
 

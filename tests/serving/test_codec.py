@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.data import vocabulary as vocabularies
 from t2t_lite.serving import codec
+from t2t_lite.text import vocabulary as vocabularies
 
 EOS = vocabularies.EOS_ID
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 import tiny_run
 from tensorflow.core.protobuf import saved_model_pb2
 
-from t2t_lite.data import trees
-from t2t_lite.infer import scoring, translator
+from t2t_lite.decode import scoring, translator
+from t2t_lite.parsing import trees
 from t2t_lite.serving import export
 
 ALLOWED_OPS = set(pathlib.Path(__file__).with_name("allowed_ops.txt").read_text().split())

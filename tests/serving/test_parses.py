@@ -1,11 +1,11 @@
-"""Trees that are made inside the graph against those of data.trees."""
+"""Trees that are made inside the graph against those of parsing.trees."""
 
 import random
 
 import pytest
 import tensorflow as tf
 
-from t2t_lite.data import trees
+from t2t_lite.parsing import trees
 from t2t_lite.serving import parses
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.infer import scoring, translator
+from t2t_lite.decode import scoring, translator
 from t2t_lite.serving import signatures as served
 
 TEXTS = [*tiny_run.SENTENCES, "zebra", "x", "the park", "two dogs run " * 8]

@@ -17,7 +17,7 @@ import tensorflow as tf
 from t2t_lite import registry
 from t2t_lite.bin import avg_checkpoints, trainer
 from t2t_lite.data import manifest
-from t2t_lite.train import checkpoint
+from t2t_lite.run import checkpoint
 
 pytestmark = pytest.mark.integration
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-from t2t_lite.train import checkpoint
+from t2t_lite.run import checkpoint
 
 pytestmark = pytest.mark.integration
 

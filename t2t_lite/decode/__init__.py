@@ -1,0 +1,1 @@
+"""Decoding: search, cached decoder, translator, files of text."""

@@ -1,0 +1,375 @@
+"""The decoder one time step at a time, for the N beams of every sentence at once.
+
+Equal to `Transformer.decode` and `Transformer.logits`, but a step computes only its own position:
+keys and values of earlier ones are kept in caches, those of the source are computed once.
+
+A cache is never reordered. Beam n writes at time t into slot (t, n); every beam attends over all
+slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the others
+are hidden by a bias, made once a step for all layers. Beams soon share most of their past, so that
+few of its slots are any beam's: whenever caches grow, they leave the others behind.
+
+Products with weights may be in bfloat16 where all else is in float32. Rounded logits would change
+outputs most, so those of the best candidates are then computed again.
+
+Shapes: B sentences, N beams, T time steps so far allotted, C slots that the caches hold, S source
+length, D d_model, H heads, K size of one head, V rows of the embedding, W columns of the softmax, M
+candidates.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.decode import candidates
+from t2t_lite.model import attention, transformer
+
+EPSILON = 1e-6
+# The softmax's columns are rounded up to a multiple of this, for a search by groups of columns.
+COLUMN_MULTIPLE = 40
+
+
+class State(NamedTuple):
+    """What a step needs of the source and of earlier steps; all have sentences along axis 0.
+
+    `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
+    those of the newest times. `caches` (of each layer) are their keys and values [B, H, C, K],
+    `memories` those of the source [B, H, S, K]; `memory_bias` [B, 1, 1, S] hides padding.
+    """
+
+    slots: tf.Tensor
+    caches: tuple[attention.KeysValues, ...]
+    memories: tuple[attention.KeysValues, ...]
+    memory_bias: tf.Tensor
+
+
+class Stepper:
+    """The functions that a search needs: `encode`, `step` and `grow`.
+
+    Make one inside the tf.function that searches, before its loop: weights are cast and transposed
+    here, once a call.
+
+    Args:
+      model: whose compute type is that of the encoder and of attention.
+      beam_size: N.
+      products: the type of the decoder's products with weights; default: that of the model.
+      may_round: whether logits may be RoundedLogits; else they are float32 products.
+    """
+
+    def __init__(
+        self,
+        model: transformer.Transformer,
+        beam_size: int,
+        products: str | None = None,
+        *,
+        may_round: bool = True,
+    ):
+        self.model = model
+        self.beam_size = beam_size
+        self.dtype = tf.as_dtype(model.compute_dtype)
+        products = tf.as_dtype(products or model.compute_dtype)
+        hparams = model.hparams
+        self.hparams = hparams
+        self.embedding_VD = tf.convert_to_tensor(model.embedding.matrix)
+        softmax_type = products if may_round else tf.float32
+        self.softmax_DW, self.softmax_bias_W = _softmax_weights(self.embedding_VD, softmax_type)
+        self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
+        self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
+
+    def encode(self, inputs: tf.Tensor) -> State:
+        """Return the state before the first step: empty caches, and the memory of inputs [B, S]."""
+        encoded = self.model.encode(inputs)
+        hparams, batch_size = self.hparams, tf.shape(inputs)[0]
+
+        def empty(size):
+            return tf.zeros([batch_size, hparams.num_heads, 0, size], self.dtype)
+
+        layers = self.model.decoder_layers
+        return State(
+            slots=tf.zeros([batch_size, 0], tf.int32),
+            caches=tuple(
+                attention.KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers
+            ),
+            memories=tuple(layer.cross_attention.memory(encoded.states) for layer in layers),
+            memory_bias=encoded.bias,
+        )
+
+    def grow(self, state: State, ancestry: tf.Tensor, num_steps: int) -> State:
+        """Return the state with room for num_steps after the T of ancestry [B, N, T].
+
+        Slots that no beam went through are left out, as far as all sentences have such.
+        """
+        num_new = num_steps * self.beam_size
+        is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
+        kept = _columns(is_used, multiple=self.beam_size)
+        new_slots = self._all_slots(ancestry, tf.shape(ancestry)[2], num_steps)
+        slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
+        # What lies in a new slot before it is written does not matter: it is nobody's.
+        columns = tf.pad(kept, [[0, 0], [0, num_new]])
+        columns = tf.repeat(columns[:, None], self.hparams.num_heads, axis=1)
+        caches = tf.nest.map_structure(
+            lambda cache: tf.gather(cache, columns, batch_dims=2), state.caches
+        )
+        return state._replace(slots=slots, caches=caches)
+
+    def step(
+        self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
+    ) -> tuple[candidates.Logits, State]:
+        """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
+
+        At the first step, which makes room for T steps itself, there may be one beam instead of N.
+        """
+        num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
+        slots = state.slots
+        if slots.shape[1] == 0:
+            slots = self._all_slots(ancestry, 0, num_steps)
+        num_slots = tf.shape(slots)[1]
+        num_rows = num_slots // self.beam_size
+        ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
+        now = _Now(
+            rows=ends - num_steps + position,
+            bias=tf.where(is_own(slots, ancestry, self.beam_size), 0.0, attention.MASKED)[:, None],
+            num_slots=num_slots,
+            num_beams=ids.shape[1],
+        )
+        x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
+        x += self.model.position(position)
+        caches = []
+        for weights, cache, memory in zip(self.layers, state.caches, state.memories):
+            x, cache = self._layer(x, weights, cache, memory, now, state.memory_bias)
+            caches.append(cache)
+        if self.final_norm:
+            x = _normalize(x, self.final_norm)
+        return self._logits(x, now.num_beams), state._replace(slots=slots, caches=tuple(caches))
+
+    def _all_slots(self, ancestry: tf.Tensor, first_time, num_steps) -> tf.Tensor:
+        """Return the slots of so many times, for each sentence of ancestry [B, N, T]."""
+        slots = first_time * self.beam_size + tf.range(num_steps * self.beam_size)
+        return tf.repeat(slots[None], tf.shape(ancestry)[0], axis=0)
+
+    def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
+        """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
+        logits = tf.matmul(tf.cast(x, self.softmax_DW.dtype), self.softmax_DW)
+        if self.softmax_bias_W is not None:
+            logits = tf.nn.bias_add(logits, self.softmax_bias_W)
+        if logits.dtype == tf.float32:
+            return logits
+
+        def exact(parents, ids):
+            rows_BMD = tf.cast(tf.gather(self.embedding_VD, ids), tf.float32)
+            x_BND = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
+            return tf.reduce_sum(rows_BMD * tf.gather(x_BND, parents, batch_dims=1), axis=2)
+
+        return candidates.RoundedLogits(logits, exact)
+
+    def _layer(self, x, weights: "_LayerWeights", cache, memory, now: "_Now", memory_bias):
+        """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
+        new_cache = None
+
+        def self_attention(y):
+            nonlocal new_cache
+            sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
+            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, now.num_beams)
+            new_cache = attention.KeysValues(
+                _write(cache.keys, k, now), _write(cache.values, v, now)
+            )
+            return self._project(self._attend(q, new_cache, now.bias), weights.self_output)
+
+        def cross_attention(y):
+            (q,) = self._split_heads(self._project(y, weights.q), [self.hparams.d_k], now.num_beams)
+            return self._project(self._attend(q, memory, memory_bias), weights.cross_output)
+
+        def feed_forward(y):
+            y = tf.cast(y, weights.kernel_1.dtype)
+            hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1))
+            return tf.nn.bias_add(tf.matmul(hidden, weights.kernel_2), weights.bias_2)
+
+        sublayers = (self_attention, cross_attention, feed_forward)
+        for sublayer, norm in zip(sublayers, weights.norms):
+            x = self._residual(x, sublayer, norm)
+        return x, new_cache
+
+    def _residual(self, x, sublayer, norm: "_Norm"):
+        y = _normalize(x, norm) if self.hparams.pre_norm else x
+        y = tf.cast(sublayer(y), tf.float32)
+        return x + y if self.hparams.pre_norm else _normalize(x + y, norm)
+
+    def _project(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        """Return x times kernel, a product in the kernel's type, in attention's type."""
+        return tf.cast(tf.matmul(tf.cast(x, kernel.dtype), kernel), self.dtype)
+
+    def _split_heads(self, x: tf.Tensor, sizes: list[int], num_beams: int) -> list[tf.Tensor]:
+        """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
+        num_heads = self.hparams.num_heads
+        if len(set(sizes)) == 1:
+            # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
+            x = tf.reshape(x, [-1, num_beams, len(sizes), num_heads, sizes[0]])
+            return tf.unstack(_transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
+        parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
+        return [self._split_heads(part, [size], num_beams)[0] for part, size in zip(parts, sizes)]
+
+    def _attend(self, q: tf.Tensor, memory: attention.KeysValues, bias: tf.Tensor) -> tf.Tensor:
+        """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
+        weights = tf.nn.softmax(
+            tf.cast(tf.matmul(q, memory.keys, transpose_b=True), tf.float32) + bias
+        )
+        heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
+        joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
+        return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
+
+
+class Ensemble:
+    """Several Steppers (whose logits are not rounded) as one of their mean probability."""
+
+    def __init__(self, steppers: Sequence[Stepper]):
+        self.steppers = steppers
+
+    def encode(self, inputs: tf.Tensor) -> tuple[State, ...]:
+        """Return every model's state."""
+        return tuple(stepper.encode(inputs) for stepper in self.steppers)
+
+    def grow(self, states: tuple[State, ...], ancestry, num_steps: int) -> tuple[State, ...]:
+        """Return every model's state with room for num_steps more."""
+        return tuple(s.grow(state, ancestry, num_steps) for s, state in zip(self.steppers, states))
+
+    def step(self, ids, position, ancestry, states):
+        """Return log(mean of softmax) as logits [B * N, W], and the new states."""
+        steps = [s.step(ids, position, ancestry, state) for s, state in zip(self.steppers, states)]
+        logs = tf.stack([tf.nn.log_softmax(logits) for logits, _ in steps])
+        mean = tf.reduce_logsumexp(logs, axis=0) - math.log(len(steps))
+        return mean, tuple(state for _, state in steps)
+
+
+def stepper(
+    models: Sequence[transformer.Transformer], beam_size: int, products: str | None = None
+) -> Stepper | Ensemble:
+    """Return the Stepper of one model, or the Ensemble of several."""
+    if len(models) == 1:
+        return Stepper(models[0], beam_size, products)
+    return Ensemble([Stepper(model, beam_size, products, may_round=False) for model in models])
+
+
+class _Now(NamedTuple):
+    """Where this step writes, and what its beams may see, the same for all layers."""
+
+    rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
+    bias: tf.Tensor  # [B, 1, N, C]
+    num_slots: tf.Tensor  # C
+    num_beams: int  # N, at first one
+
+
+class _Norm(NamedTuple):
+    scale: tf.Tensor
+    bias: tf.Tensor
+
+    @classmethod
+    def of(cls, layer) -> "_Norm":
+        return cls(tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias))
+
+
+class _LayerWeights(NamedTuple):
+    """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries'."""
+
+    qkv: tf.Tensor
+    self_output: tf.Tensor
+    q: tf.Tensor
+    cross_output: tf.Tensor
+    kernel_1: tf.Tensor
+    bias_1: tf.Tensor
+    kernel_2: tf.Tensor
+    bias_2: tf.Tensor
+    norms: tuple[_Norm, _Norm, _Norm]
+
+    @classmethod
+    def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
+        own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
+
+        def cast(tensor):
+            return tf.cast(tf.convert_to_tensor(tensor), dtype)
+
+        def scaled(kernel):
+            return tf.cast(kernel, tf.float32) * own.d_k**-0.5
+
+        qkv = tf.convert_to_tensor(own.qkv)
+        num_queries = own.num_heads * own.d_k
+        return cls(
+            qkv=tf.concat([cast(scaled(qkv[:, :num_queries])), cast(qkv[:, num_queries:])], 1),
+            self_output=cast(own.output_kernel),
+            q=cast(scaled(cross.q)),
+            cross_output=cast(cross.output_kernel),
+            kernel_1=cast(feed_forward.kernel_1),
+            bias_1=cast(feed_forward.bias_1),
+            kernel_2=cast(feed_forward.kernel_2),
+            bias_2=cast(feed_forward.bias_2),
+            norms=(
+                _Norm.of(layer.self_attention_norm),
+                _Norm.of(layer.cross_attention_norm),
+                _Norm.of(layer.feed_forward_norm),
+            ),
+        )
+
+
+def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:
+    """Return bool [B, N, C]: whether a beam went through the slots [B, C].
+
+    With N = 2 and all slots of T = 3 times, a beam with the ancestry [1, 0, -1] (time 2 is still to
+    come) went through slots 1 and 2.
+    """
+    own_beams = tf.gather(ancestry, slots // num_beams, axis=2, batch_dims=1)
+    return own_beams == (slots % num_beams)[:, None]
+
+
+def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
+    """Return [B, kept] the columns of is_used [B, C] that are used, then the first others to make
+    the rows equally long: as long as the row that uses most, rounded up to a multiple."""
+    num_used = tf.reduce_max(tf.math.count_nonzero(is_used, axis=1, dtype=tf.int32))
+    num_kept = -(-num_used // multiple) * multiple
+    return tf.math.top_k(tf.cast(is_used, tf.int32), num_kept).indices
+
+
+def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """Return the transposed embedding [D, W] and a bias [W], None where W = V.
+
+    W is V rounded up; the columns added have a logit of -1e9, so their probability is 0.
+    """
+    num_rows = matrix.shape[0]
+    num_spare = -num_rows % COLUMN_MULTIPLE
+    columns = _transpose(tf.cast(matrix, dtype), [1, 0])
+    if not num_spare:
+        return columns, None
+    columns = tf.pad(columns, [[0, 0], [0, num_spare]])
+    bias = tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
+    return columns, tf.cast(bias, dtype)
+
+
+def _write(cache: tf.Tensor, x: tf.Tensor, now: _Now) -> tf.Tensor:
+    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place; an empty
+    cache is made first.
+
+    tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
+    more steps went before. InplaceUpdate changes its input, so that must be a buffer of its own and
+    nothing else may read it: `grow` and the first step make one for each cache (tf.zeros would not
+    do, since equal constants are merged into one), and the next reader is this step's attention.
+    """
+    _, num_heads, num_beams, size = x.shape
+    if cache.shape[2] == 0:
+        return tf.pad(x, [[0, 0], [0, 0], [0, now.num_slots - num_beams], [0, 0]])
+    width = num_beams * size
+    flat_cache = tf.raw_ops.InplaceUpdate(
+        x=tf.reshape(cache, [-1, width]), i=now.rows, v=tf.reshape(x, [-1, width])
+    )
+    return tf.reshape(flat_cache, [-1, num_heads, now.num_slots, size])
+
+
+def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:
+    """Transpose the bits as integers: oneDNN's transpose of small floats is 5 times slower."""
+    integers = {2: tf.int16, 4: tf.int32}[x.dtype.size]
+    return tf.bitcast(tf.transpose(tf.bitcast(x, integers), permutation), x.dtype)
+
+
+def _normalize(x: tf.Tensor, norm: _Norm) -> tf.Tensor:
+    """Layer normalisation of float32 x [..., D], without the training layer's own gradient."""
+    centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
+    return centered * tf.math.rsqrt(variance + EPSILON) * norm.scale + norm.bias

@@ -1,0 +1,79 @@
+"""How probable given translations are: forced decoding.
+
+Shapes: B sentences, S source length, T target length, V rows of the embedding.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import tensorflow as tf
+
+from t2t_lite.decode import batching, translator
+from t2t_lite.text import vocabulary as vocabularies
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairScore:
+    """The natural log-probability of a target given its input, and its tokens, EOS included.
+
+    `truncated` says that only the input's first max_source_length tokens were read.
+    """
+
+    log_probability: float
+    num_tokens: int
+    truncated: bool
+
+    @property
+    def loss(self) -> float:
+        """The loss of a token, without label smoothing: what training reports as likelihood."""
+        return -self.log_probability / self.num_tokens
+
+
+class Scorer:
+    """Scores pairs with a Translator's models."""
+
+    def __init__(self, model: translator.Translator):
+        self._translator = model
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self.log_probabilities = tf.function(
+            self._forced, input_signature=[ids, ids], autograph=False
+        )
+
+    def score(
+        self, inputs: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[list[tuple[int, PairScore]]]:
+        """Yield (index, score) of every pair in batches, longest first."""
+        sources = self._translator.encode(inputs)
+        ends = self._translator.encode_targets(targets)
+        lengths = [max(len(source.ids), len(end)) for source, end in zip(sources, ends)]
+        options = self._translator.options
+        for batch in batching.batches(
+            lengths, batch_size=options.batch_size, batch_tokens=options.batch_tokens
+        ):
+            totals = self.log_probabilities(
+                batching.pad([sources[i].ids for i in batch]),
+                batching.pad([ends[i] for i in batch]),
+            )
+            yield [
+                (
+                    i,
+                    PairScore(
+                        log_probability=float(total),
+                        num_tokens=len(ends[i]),
+                        truncated=sources[i].truncated,
+                    ),
+                )
+                for i, total in zip(batch, totals.numpy())
+            ]
+
+    def _forced(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+        """Return [B]: the sum of the log-probabilities of targets' tokens."""
+        models = self._translator.models
+        logs = [
+            -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, model(inputs, targets))
+            for model in models
+        ]
+        mean_logs = logs[0]  # [B, T]
+        if len(models) > 1:
+            mean_logs = tf.reduce_logsumexp(tf.stack(logs), axis=0) - tf.math.log(len(logs) * 1.0)
+        return tf.reduce_sum(tf.where(targets != vocabularies.PAD_ID, mean_logs, 0.0), axis=1)

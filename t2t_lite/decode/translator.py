@@ -1,0 +1,396 @@
+"""Text in, text out: a trained model with its vocabulary.
+
+translator = Translator.from_output_dir("runs/ende")
+translator.translate(["A dog runs."])[0].text
+
+A model whose vocabulary has the symbols of trees is a parser: it takes words with spaces between
+and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)) (. .))".
+"""
+
+import contextlib
+import dataclasses
+import os
+import queue
+from collections.abc import Iterator, Sequence
+from concurrent import futures
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, options
+from t2t_lite.model import transformer
+from t2t_lite.parsing import tree_grammar, trees
+from t2t_lite.run import checkpoint, output_dir
+from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import vocabulary as vocabularies
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Hypothesis:
+    """One output: its text, its length-normalised log-probability and its token ids.
+
+    `finished` is False where it hit the length limit: the text is cut off. `repairs` counts what
+    had to be mended in the ids for a parser's text to be a tree (see `trees.repair`).
+    """
+
+    text: str
+    score: float
+    ids: tuple[int, ...]
+    finished: bool
+    repairs: int = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Translation:
+    """What came of one input: hypotheses, best first, and whether the input was cut."""
+
+    hypotheses: tuple[Hypothesis, ...]
+    truncated: bool = False
+
+    @property
+    def text(self) -> str:
+        """The best hypothesis' text."""
+        return self.hypotheses[0].text
+
+    @property
+    def score(self) -> float:
+        """The best hypothesis' length-normalised log-probability."""
+        return self.hypotheses[0].score
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The best hypothesis' token ids, EOS included where it is finished."""
+        return self.hypotheses[0].ids
+
+    @property
+    def finished(self) -> bool:
+        """Whether the best hypothesis is complete."""
+        return self.hypotheses[0].finished
+
+    @property
+    def repairs(self) -> int:
+        """What had to be mended in the best hypothesis."""
+        return self.hypotheses[0].repairs
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """An input's ids with EOS, and whether they are cut off."""
+
+    ids: list[int]
+    truncated: bool
+
+
+# A blank line has a blank translation: there is nothing to decode.
+BLANK = Translation(hypotheses=(Hypothesis(text="", score=0.0, ids=(), finished=True),))
+
+
+class Translator:
+    """Translates with one model, or with the mean probability of several.
+
+    Args:
+      models: the model, or several that share the vocabulary.
+      vocabulary: of both sides.
+      decode_options: how to decode; default: what the first model's hparams say.
+      name: what to call the models, e.g. their checkpoints' paths.
+      fingerprint: tells the models' weights from any others.
+      devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
+        CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
+    """
+
+    def __init__(
+        self,
+        models: transformer.Transformer | Sequence[transformer.Transformer],
+        vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
+        decode_options: options.DecodeOptions | None = None,
+        *,
+        name: str = "",
+        fingerprint: str = "",
+        devices: Sequence[str] = ("",),
+    ):
+        self.name = name
+        self.fingerprint = fingerprint
+        self.devices = tuple(devices)
+        self.models = list(models) if isinstance(models, Sequence) else [models]
+        self.vocabulary = vocabulary
+        self.options = decode_options or options.for_model(self.models[0].hparams)
+        self.tree_grammar = tree_grammar.of_vocabulary(vocabulary)
+        if self.is_parser:
+            _check_parsing(self.options)
+        # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
+        is_own = isinstance(vocabulary, vocabularies.Vocabulary)
+        self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
+        self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
+        self.continue_ids = tf.function(self._search, input_signature=[ids, ids], autograph=False)
+        uniforms = tf.TensorSpec([None, None], tf.float32)
+        self.sample_ids = tf.function(
+            self._search, input_signature=[ids, ids, uniforms], autograph=False
+        )
+
+    @classmethod
+    def from_output_dir(
+        cls,
+        path: str | os.PathLike[str],
+        checkpoint_path: str | None = None,
+        *,
+        devices: Sequence[str] = ("",),
+        **changes: Any,
+    ) -> "Translator":
+        """Load what a training run left.
+
+        Args:
+          path: the output_dir.
+          checkpoint_path: a checkpoint's prefix, a folder that holds some (the newest is taken),
+            or several of these, separated by commas: an ensemble. Default: the newest of the run.
+          devices: where batches run.
+          **changes: fields of DecodeOptions; others are as the run's hparams have them.
+
+        Raises:
+          UserError: where something is missing or a field's value is out of its range.
+          TypeError: for a field that DecodeOptions does not have.
+        """
+        run = output_dir.read(os.fspath(path))
+        decode_options = options.for_model(run.hparams, **changes)
+        vocabulary = vocabularies.load(run.vocabulary_path)
+        parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
+        if "" in parts:
+            raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
+        models, prefixes = [], []
+        for part in parts:
+            prefix = checkpoint.resolve(run.path, part)
+            model = transformer.Transformer(
+                run.hparams, vocabulary.size, dtype=decode_options.weights_dtype
+            )
+            checkpoint.restore_weights(prefix, model.named_variables())
+            models.append(model)
+            prefixes.append(prefix)
+        return cls(
+            models,
+            vocabulary,
+            decode_options,
+            name=",".join(prefixes),
+            fingerprint=",".join(map(checkpoint.fingerprint, prefixes)),
+            devices=devices,
+        )
+
+    @property
+    def is_parser(self) -> bool:
+        """Whether the vocabulary has the symbols of trees."""
+        return self.tree_grammar is not None
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_index: int = 0,
+    ) -> list[Translation]:
+        """Translate every text.
+
+        Args:
+          texts: the inputs.
+          prefixes: what each output begins with.
+          first_index: the first text's place in a longer list. Random numbers depend on it.
+        """
+        results = [BLANK] * len(texts)
+        for batch in self.translate_batches(texts, prefixes=prefixes, first_index=first_index):
+            for index, translation in batch:
+                results[index] = translation
+        return results
+
+    def translate_batches(
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        first_index: int = 0,
+    ) -> Iterator[list[tuple[int, Translation]]]:
+        """Yield (index in `texts`, translation) of every text that is not blank, by batches.
+
+        Batches are of like length, the longest first, and come as they are done; see `translate`.
+        """
+        if isinstance(texts, str):
+            raise TypeError("expected a list of texts, got one text")
+        indices = [index for index, text in enumerate(texts) if text.strip()]
+        sources = self.encode([texts[index] for index in indices])
+        if prefixes is None:
+            prefixes = [self.options.prefix] * len(texts)
+        starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
+        groups = batching.batches(
+            [len(source.ids) for source in sources],
+            batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
+            batch_tokens=self.options.batch_tokens,
+        )
+        free = queue.SimpleQueue()
+        for device in self.devices:
+            free.put(device)
+
+        def work(group: list[int]) -> list[tuple[int, Translation]]:
+            device = free.get()
+            try:
+                with tf.device(device) if device else contextlib.nullcontext():
+                    found = self._translate_batch(
+                        [first_index + indices[place] for place in group],
+                        [sources[place] for place in group],
+                        [starts[place] for place in group],
+                    )
+            finally:
+                free.put(device)
+            return [(indices[place], translation) for place, translation in zip(group, found)]
+
+        pool = futures.ThreadPoolExecutor(len(self.devices))
+        try:
+            for done in futures.as_completed([pool.submit(work, group) for group in groups]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def encode(self, texts: Sequence[str]) -> list[Source]:
+        """Return each text's ids with EOS, cut at max_source_length."""
+        limit = self.options.max_source_length
+        if self.is_parser:
+            texts = [trees.sentence(text) for text in texts]
+        sources = []
+        for ids in self.vocabulary.encode_batch(texts):
+            kept = ids[: limit - 1]
+            if self.tree_grammar and kept != ids and kept[-1] == self.tree_grammar.space_id:
+                kept = kept[:-1]  # the space before a word that is cut off as a whole
+            sources.append(Source([*kept, vocabularies.EOS_ID], truncated=kept != ids))
+        return sources
+
+    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return each output's ids with EOS; a parser's is a tree or its linear form."""
+        if self.is_parser:
+            texts = [f" {_linear_form(text, number)}" for number, text in enumerate(texts, 1)]
+        return [[*ids, vocabularies.EOS_ID] for ids in self.vocabulary.encode_batch(texts)]
+
+    def _translate_batch(
+        self,
+        indices: Sequence[int],
+        sources: Sequence[Source],
+        prefixes: Sequence[Sequence[int]],
+    ) -> list[Translation]:
+        """Translate one batch; `indices` of the texts choose the random numbers of each."""
+        # A search yields return_beams hypotheses of a row, sampling one of each of so many rows.
+        copies = self.options.return_beams if self.options.sampling else 1
+        inputs = batching.pad([source.ids for source in sources for _ in range(copies)])
+        starts = batching.pad([prefix for prefix in prefixes for _ in range(copies)])
+        if self.options.sampling:
+            # A row for each token, so that a text's numbers do not depend on the batch's width.
+            shape = [inputs.shape[1] + max(self.options.extra_length, 1), copies]
+            seeds = ([self.options.seed, index] for index in indices)
+            uniforms = [np.random.default_rng(s).random(shape, np.float32).T for s in seeds]
+            found = self.sample_ids(inputs, starts, np.concatenate(uniforms))
+        elif any(prefixes):
+            found = self.continue_ids(inputs, starts)
+        else:
+            found = self.translate_ids(inputs)
+        found = beam_search.Hypotheses(*(tensor.numpy() for tensor in found))
+        # [B * copies, K, ...] --> [B, copies * K, ...]
+        found = beam_search.Hypotheses(*(x.reshape(len(sources), -1, *x.shape[2:]) for x in found))
+        return [
+            Translation(hypotheses=self._hypotheses(found, row, source), truncated=source.truncated)
+            for row, source in enumerate(sources)
+        ]
+
+    def _hypotheses(
+        self, found: beam_search.Hypotheses, row: int, source: Source
+    ) -> tuple[Hypothesis, ...]:
+        """Return the hypotheses of one sentence, best first."""
+        places = [place for place, length in enumerate(found.lengths[row]) if length]
+        if self.options.sampling:
+            places.sort(key=lambda place: -found.scores[row, place])
+        words = self.vocabulary.decode(source.ids).split(" ") if self.is_parser else []
+        return tuple(self._hypothesis(found, row, place, words) for place in places)
+
+    def _hypothesis(
+        self, found: beam_search.Hypotheses, row: int, place: int, words: Sequence[str]
+    ) -> Hypothesis:
+        ids = found.ids[row, place, : found.lengths[row, place]].tolist()
+        text, repairs = self.vocabulary.decode(ids), 0
+        if self.is_parser:
+            mended = trees.repair(text, len(words))
+            text, repairs = str(trees.delinearize(mended.linear, words)), mended.repairs
+        return Hypothesis(
+            text=text,
+            score=float(found.scores[row, place]),
+            ids=tuple(ids),
+            finished=bool(found.finished[row, place]),
+            repairs=repairs,
+        )
+
+    def _search(
+        self,
+        inputs: tf.Tensor,
+        prefix_ids: tf.Tensor | None = None,
+        uniforms: tf.Tensor | None = None,
+    ) -> beam_search.Hypotheses:
+        """Translate ids in the graph.
+
+        `translate_ids(inputs)`, `continue_ids(inputs, prefix_ids)` and `sample_ids(inputs,
+        prefix_ids, uniforms)` are this as a tf.function.
+
+        Args:
+          inputs: int32 [B, S], each with EOS, padded with 0.
+          prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
+          uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
+        """
+        is_search = uniforms is None
+        beam_size = self.options.beam_size if is_search else 1
+        sampling = candidates.Sampling(
+            temperature=self.options.temperature,
+            top_k=self.options.top_k,
+            top_p=self.options.top_p,
+        )
+        stepper = cached_decoder.stepper(self.models, beam_size, self.options.products_dtype)
+        lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
+        max_lengths = lengths + self.options.extra_length
+        grammar, grammar_state = None, ()
+        if self.tree_grammar and self.options.constrained:
+            grammar = self.tree_grammar
+            num_words = grammar.count_words(inputs)
+            grammar_state = grammar.start(num_words)
+            max_lengths = tf.maximum(max_lengths, grammar.least_length(num_words))
+        return beam_search.search(
+            stepper.step,
+            stepper.encode(inputs),
+            max_lengths=max_lengths,
+            beam_size=beam_size,
+            num_kept=self.options.return_beams if is_search else 1,
+            alpha=self.options.alpha,
+            strict_ends=self.options.strict_ends,
+            min_length=self.options.min_length,
+            vocab_size=self.vocabulary.size,
+            eos_id=vocabularies.EOS_ID,
+            forbidden_ids=self._forbidden_ids,
+            prefix_ids=prefix_ids,
+            grammar=grammar,
+            grammar_state=grammar_state,
+            sampling=None if is_search else sampling,
+            uniforms=uniforms,
+            grow_fn=stepper.grow,
+        )
+
+
+def _check_parsing(decode_options: options.DecodeOptions) -> None:
+    """Raise UserError for what does not go with a parser."""
+    if decode_options.max_source_length < 2:
+        raise errors.UserError(
+            "max_source_length is at least 2 for a parser: one word, and its end"
+        )
+    for name in ("sampling", "prefix", "min_length"):
+        if decode_options.constrained and getattr(decode_options, name):
+            raise errors.UserError(
+                f"{name} does not go with outputs that are always trees: add constrained=false"
+            )
+
+
+def _linear_form(text: str, number: int) -> str:
+    try:
+        return trees.linear_form(text)
+    except errors.UserError as error:
+        raise errors.UserError(f"output {number} is no tree: {error}") from None

@@ -1,1 +1,0 @@
-"""Beam search and the translation of text."""

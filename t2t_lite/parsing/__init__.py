@@ -1,0 +1,1 @@
+"""Trees, treebanks, the grammar of outputs, and EVALB."""

@@ -1,0 +1,424 @@
+"""Labelled bracket recall, precision and F1 by the rules of EVALB.
+
+    recall    = matched brackets / brackets of the gold trees
+    precision = matched brackets / brackets of the predicted trees
+    F1        = 2 * precision * recall / (precision + recall)
+
+The rules are those of EVALB (Sekine and Collins 1997); its released sample comes out to the digit:
+
+- A word goes where its tag is in `delete_labels`, in either tree by that tree's own tags, and a
+  bracket that is left without words goes too. The words that remain must agree, or the sentence is
+  an error; a prediction with none is skipped. Neither enters the totals.
+- The label of a bracket ends before its first "-" or "="; then brackets whose label is in
+  `delete_labels` go. Several brackets of one label on one span match one for one.
+- A predicted bracket crosses where it overlaps a gold one without nesting. A sentence is complete
+  where all brackets match.
+- Tags are compared as they stand. The length, for the cut-off, is that of the gold sentence before
+  deletion, traces left out.
+- Work stops where the errors pass `max_error` + 1 (EVALB compares before it counts).
+
+Two things are stricter here: an unknown keyword of a parameter file, and files of unequal length,
+are errors, where EVALB warns and goes on.
+"""
+
+import collections
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from t2t_lite import errors
+from t2t_lite.parsing import trees
+
+Status = Literal["valid", "error", "skipped"]
+# A prediction may be one tree, several parts side by side, none (skipped), or unreadable (None).
+Prediction = trees.Tree | Sequence[trees.Tree] | None
+
+_QUOTE_MARKS = ("'", '"', "/")
+_STATUS_NUMBERS = {"valid": 0, "error": 1, "skipped": 2}
+_RULE = "=" * 76
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """What an EVALB parameter file sets; the defaults are those of EVALB without one."""
+
+    max_error: int = 10
+    cutoff_length: int = 40
+    labeled: bool = True
+    delete_labels: frozenset[str] = frozenset()
+    delete_labels_for_length: frozenset[str] = frozenset()
+    equal_labels: frozenset[frozenset[str]] = frozenset()
+    equal_words: frozenset[frozenset[str]] = frozenset()
+    # A quote mark may be a possessive: where only one of the trees would delete it, both keep it.
+    quote_labels: frozenset[str] = frozenset()
+
+
+# The parameters of COLLINS.prm, by which parsing results on the WSJ are reported.
+COLLINS = Parameters(
+    delete_labels=frozenset(("TOP", "-NONE-", ",", ":", "``", "''", ".")),
+    delete_labels_for_length=frozenset(("-NONE-",)),
+    equal_labels=frozenset((frozenset(("ADVP", "PRT")),)),
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """The counts of one sentence; those of brackets are 0 unless its status is "valid"."""
+
+    number: int
+    length: int
+    status: Status
+    problem: str = ""  # of an error
+    matched: int = 0
+    gold: int = 0
+    predicted: int = 0
+    crossing: int = 0
+    words: int = 0
+    correct_tags: int = 0
+
+    @property
+    def recall(self) -> float:
+        return _percent(self.matched, self.gold)
+
+    @property
+    def precision(self) -> float:
+        return _percent(self.matched, self.predicted)
+
+    @property
+    def tagging_accuracy(self) -> float:
+        return _percent(self.correct_tags, self.words)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Summary:
+    """Figures in percent over the valid sentences, and the counts that they come from."""
+
+    recall: float
+    precision: float
+    f1: float
+    complete_match: float
+    average_crossing: float  # brackets a sentence, not percent
+    no_crossing: float
+    two_or_less_crossing: float
+    tagging_accuracy: float
+    num_sentences: int
+    num_errors: int
+    num_skipped: int
+    num_valid: int
+    matched: int
+    gold: int
+    predicted: int
+    crossing: int
+    words: int
+    correct_tags: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Score:
+    """The summaries over all sentences and over those up to the cut-off, and each sentence."""
+
+    all: Summary
+    up_to_cutoff: Summary
+    cutoff_length: int
+    sentences: tuple[Sentence, ...]
+
+
+def score(
+    gold: Iterable[trees.Tree | Sequence[trees.Tree]],
+    predicted: Iterable[Prediction],
+    parameters: Parameters = COLLINS,
+) -> Score:
+    """Score predicted trees against gold ones, pairwise and in order.
+
+    The tags decide which words count, so a parser that finds none must be given the gold ones
+    (`trees.delinearize(..., tags=gold.tags())`). UserError where the numbers of trees differ or
+    more sentences are errors than `parameters.max_error` admits.
+    """
+    found = []
+    num_errors = 0
+    ahead = itertools.zip_longest(gold, predicted, fillvalue=_Missing())
+    for number, (gold_tree, predicted_tree) in enumerate(ahead, 1):
+        if isinstance(gold_tree, _Missing) or isinstance(predicted_tree, _Missing):
+            side = "gold" if isinstance(gold_tree, _Missing) else "predicted"
+            raise errors.UserError(
+                f"the numbers of gold and predicted trees differ: sentence {number} has no {side} "
+                "one; give one line a sentence, an empty one where there is no parse"
+            )
+        found.append(_score_sentence(number, gold_tree, predicted_tree, parameters))
+        num_errors += found[-1].status == "error"
+        if num_errors > parameters.max_error + 1:
+            raise errors.UserError(
+                f"{num_errors} sentences cannot be compared, the last at {number}: "
+                f"{found[-1].problem}; check that both sides hold the same sentences, or raise "
+                f"MAX_ERROR ({parameters.max_error}) in the parameter file"
+            )
+    return Score(
+        all=_summarize(found),
+        up_to_cutoff=_summarize([s for s in found if s.length <= parameters.cutoff_length]),
+        cutoff_length=parameters.cutoff_length,
+        sentences=tuple(found),
+    )
+
+
+def f1(
+    gold: Iterable[trees.Tree],
+    predicted: Iterable[Prediction],
+    parameters: Parameters = COLLINS,
+) -> float:
+    """Return the F1 in percent over all sentences; see `score`."""
+    return score(gold, predicted, parameters).all.f1
+
+
+def read_parameters(lines: Iterable[str], *, name: str = "parameters") -> Parameters:
+    """Return the parameters of an EVALB parameter file (.prm); UserError with the line at fault."""
+    numbers = {"MAX_ERROR": "max_error", "CUTOFF_LEN": "cutoff_length", "LABELED": "labeled"}
+    labels = {
+        "DELETE_LABEL": "delete_labels",
+        "DELETE_LABEL_FOR_LENGTH": "delete_labels_for_length",
+        "QUOTE_LABEL": "quote_labels",
+    }
+    pairs = {"EQ_LABEL": "equal_labels", "EQ_WORD": "equal_words"}
+    single: dict[str, int] = {}
+    several: dict[str, set] = {field: set() for field in (labels | pairs).values()}
+    for number, line in enumerate(lines, 1):
+        key, *values = line.split()[:4] or ["#"]
+        if key.startswith("#"):
+            continue
+        expected = 2 if key in pairs else 1
+        if key not in numbers | labels | pairs | {"DEBUG": ""}:
+            known = ", ".join(["DEBUG", *numbers, *labels, *pairs])
+            problem = f"unknown keyword {key!r}; expected one of {known}"
+        elif len(values) != expected:
+            problem = f"{key} takes {expected} value{'s' * (expected > 1)}, got {len(values)}"
+        elif key in numbers and not re.fullmatch(r"-?\d+", values[0]):
+            problem = f"{key} takes a whole number, got {values[0]!r}"
+        else:
+            problem = ""
+        if problem:
+            raise errors.UserError(f"{name}, line {number}: {problem}")
+        if key in numbers:
+            single[numbers[key]] = int(values[0])
+        elif key in labels:
+            several[labels[key]].add(values[0])
+        elif key in pairs:
+            several[pairs[key]].add(frozenset(values))
+    return dataclasses.replace(
+        Parameters(),
+        **(single | {"labeled": bool(single.get("labeled", 1))}),
+        **{field: frozenset(values) for field, values in several.items()},
+    )
+
+
+def report(result: Score, *, per_sentence: bool = False) -> str:
+    """Return the score in EVALB's layout, with the table of its sentences on request.
+
+    As in EVALB's released results, the total under "Cross" counts the sentences without crossing.
+    """
+    lines = _table(result) if per_sentence else []
+    for title, summary in (
+        ("All", result.all),
+        (f"len<={result.cutoff_length}", result.up_to_cutoff),
+    ):
+        lines += [
+            "",
+            f"-- {title} --",
+            f"Number of sentence        = {summary.num_sentences:6d}",
+            f"Number of Error sentence  = {summary.num_errors:6d}",
+            f"Number of Skip  sentence  = {summary.num_skipped:6d}",
+            f"Number of Valid sentence  = {summary.num_valid:6d}",
+            f"Bracketing Recall         = {summary.recall:6.2f}",
+            f"Bracketing Precision      = {summary.precision:6.2f}",
+            f"Bracketing FMeasure       = {summary.f1:6.2f}",
+            f"Complete match            = {summary.complete_match:6.2f}",
+            f"Average crossing          = {summary.average_crossing:6.2f}",
+            f"No crossing               = {summary.no_crossing:6.2f}",
+            f"2 or less crossing        = {summary.two_or_less_crossing:6.2f}",
+            f"Tagging accuracy          = {summary.tagging_accuracy:6.2f}",
+        ]
+    return "\n".join(lines if per_sentence else lines[1:])
+
+
+def _table(result: Score) -> list[str]:
+    total = result.all
+    no_crossing = sum(s.status == "valid" and s.crossing == 0 for s in result.sentences)
+    return [
+        "  Sent.                        Matched  Bracket   Cross        Correct Tag",
+        " ID  Len.  Stat. Recal  Prec.  Bracket gold test Bracket Words  Tags Accracy",
+        _RULE,
+        *(
+            f"{s.number:4d}  {s.length:3d}    {_STATUS_NUMBERS[s.status]}  "
+            f"{s.recall:6.2f} {s.precision:6.2f}   {s.matched:3d}    {s.gold:3d}  "
+            f"{s.predicted:3d}    {s.crossing:3d}   {s.words:4d}  {s.correct_tags:4d}   "
+            f"{s.tagging_accuracy:6.2f}"
+            for s in result.sentences
+        ),
+        _RULE,
+        f"{'':16}{total.recall:6.2f} {total.precision:6.2f} {total.matched:6d} {total.gold:6d} "
+        f"{total.predicted:4d} {no_crossing:6d}  {total.words:5d} {total.correct_tags:5d}   "
+        f"{total.tagging_accuracy:6.2f}",
+        "=== Summary ===",
+    ]
+
+
+class _Missing:
+    """Stands for the trees of the side that ended first."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Word:
+    """A terminal, whether it counts, and whether it is a quote mark or a possessive."""
+
+    word: str
+    tag: str
+    kept: bool
+    quote: bool
+
+
+def _score_sentence(
+    number: int,
+    gold: trees.Tree | Sequence[trees.Tree],
+    predicted: Prediction,
+    parameters: Parameters,
+) -> Sentence:
+    gold = [gold] if isinstance(gold, trees.Tree) else gold
+    predicted = [predicted] if isinstance(predicted, trees.Tree) else predicted
+    gold_words = _terminals(gold, parameters)
+    words = [w for w in gold_words if w.kept]
+    length = sum(w.tag not in parameters.delete_labels_for_length for w in gold_words)
+    if predicted is None:
+        return _unscored(number, length, words, "the prediction is not a tree")
+    predicted_words = _terminals(predicted, parameters)
+    guesses = [w for w in predicted_words if w.kept]
+    if not guesses:
+        return _unscored(number, length, words, "")
+    if len(words) != len(guesses):
+        _keep_quotes(gold_words, predicted_words)
+        words = [w for w in gold_words if w.kept]
+        guesses = [w for w in predicted_words if w.kept]
+    if len(words) != len(guesses):
+        problem = f"{len(words)} gold words and {len(guesses)} predicted ones"
+        return _unscored(number, length, words, problem)
+    for word, guess in zip(words, guesses):
+        if not _equal(word.word, guess.word, parameters.equal_words):
+            problem = f"the gold word {word.word!r} is {guess.word!r} in the prediction"
+            return _unscored(number, length, words, problem)
+    gold_brackets = _brackets(gold, gold_words, parameters)
+    predicted_brackets = _brackets(predicted, predicted_words, parameters)
+    return Sentence(
+        number=number,
+        length=length,
+        status="valid",
+        matched=_count_matches(gold_brackets, predicted_brackets, parameters),
+        gold=len(gold_brackets),
+        predicted=len(predicted_brackets),
+        crossing=_count_crossing(gold_brackets, predicted_brackets),
+        words=len(words),
+        correct_tags=sum(
+            _equal(word.tag, guess.tag, parameters.equal_labels)
+            for word, guess in zip(words, guesses)
+        ),
+    )
+
+
+def _unscored(number: int, length: int, words: Sequence[_Word], problem: str) -> Sentence:
+    status = "error" if problem else "skipped"
+    return Sentence(number=number, length=length, status=status, problem=problem, words=len(words))
+
+
+def _terminals(parts: Sequence[trees.Tree], parameters: Parameters) -> list[_Word]:
+    found = []
+    for node in itertools.chain.from_iterable(part.preterminals() for part in parts):
+        word, tag = node.word or "", node.label
+        quote = tag in parameters.quote_labels and word in _QUOTE_MARKS
+        found.append(_Word(word, tag, tag not in parameters.delete_labels, quote))
+    return found
+
+
+def _keep_quotes(gold: Sequence[_Word], predicted: Sequence[_Word]) -> None:
+    """Keep a quote mark in both trees where the tag of only one of them would delete it."""
+    pairs = [[w for w in words if w.kept or w.quote] for words in (gold, predicted)]
+    for word, guess in zip(*pairs):
+        if word.quote and guess.quote and (word.kept or guess.kept):
+            word.kept = guess.kept = True
+
+
+def _brackets(
+    parts: Sequence[trees.Tree], words: Sequence[_Word], parameters: Parameters
+) -> list[tuple[int, int, str]]:
+    """Return (start, end, label) of each bracket that counts, in the order of their opening."""
+    found: list[tuple[int, int, str]] = []
+    opened: list[int] = []
+    remaining = iter(words)
+    position = 0
+    for node, entering in itertools.chain.from_iterable(map(trees.walk, parts)):
+        if node.word is not None:
+            position += next(remaining).kept
+        elif entering:
+            opened.append(len(found))
+            found.append((position, position, re.split("[-=]", node.label, maxsplit=1)[0]))
+        else:
+            start, _, label = found[opened[-1]]
+            found[opened.pop()] = (start, position, label)
+    deleted = parameters.delete_labels.union(
+        *(pair for pair in parameters.equal_labels if pair & parameters.delete_labels)
+    )
+    return [(i, k, label) for i, k, label in found if i < k and label not in deleted]
+
+
+def _count_matches(gold, predicted, parameters: Parameters) -> int:
+    """Match each gold bracket with the first free predicted one that equals it."""
+    free = collections.defaultdict(list)
+    for start, end, label in predicted:
+        free[start, end].append(label)
+    matches = 0
+    for start, end, label in gold:
+        for guess in free[start, end]:
+            if not parameters.labeled or _equal(label, guess, parameters.equal_labels):
+                free[start, end].remove(guess)
+                matches += 1
+                break
+    return matches
+
+
+def _count_crossing(gold, predicted) -> int:
+    """Count the predicted brackets that overlap a gold one without nesting."""
+    spans = {(start, end) for start, end, _ in gold}
+    return sum(
+        any(i < start < k < end or start < i < end < k for i, k in spans)
+        for start, end, _ in predicted
+    )
+
+
+def _equal(one: str, other: str, pairs: frozenset[frozenset[str]]) -> bool:
+    return one == other or frozenset((one, other)) in pairs
+
+
+def _summarize(sentences: Sequence[Sentence]) -> Summary:
+    status = collections.Counter(s.status for s in sentences)
+    valid = [s for s in sentences if s.status == "valid"]
+    counts = ("matched", "gold", "predicted", "crossing", "words", "correct_tags")
+    total = {field: sum(getattr(s, field) for s in valid) for field in counts}
+    recall = _percent(total["matched"], total["gold"])
+    precision = _percent(total["matched"], total["predicted"])
+    both = recall + precision
+    return Summary(
+        recall=recall,
+        precision=precision,
+        f1=2 * precision * recall / both if both else 0.0,
+        complete_match=_percent(sum(s.matched == s.gold == s.predicted for s in valid), len(valid)),
+        average_crossing=total["crossing"] / len(valid) if valid else 0.0,
+        no_crossing=_percent(sum(s.crossing == 0 for s in valid), len(valid)),
+        two_or_less_crossing=_percent(sum(s.crossing <= 2 for s in valid), len(valid)),
+        tagging_accuracy=_percent(total["correct_tags"], total["words"]),
+        num_sentences=len(sentences),
+        num_errors=status["error"],
+        num_skipped=status["skipped"],
+        num_valid=len(valid),
+        **total,
+    )
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 0.0

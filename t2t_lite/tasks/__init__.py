@@ -1,0 +1,1 @@
+"""What everything above data needs to know of a problem: translation, parsing."""

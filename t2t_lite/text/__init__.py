@@ -1,0 +1,1 @@
+"""Vocabularies, files of text, parallel text and what is left out of it."""

@@ -1,0 +1,90 @@
+"""Parallel text in the forms that corpora come in.
+
+    two files, a sentence a line                 train.en  train.de
+    two files of SGML segments (WMT's sets)      newstest2014-src.en.sgm  newstest2014-ref.de.sgm
+    one file, tab-separated                      train.tsv
+    one file of translation units (TMX)          train.tmx
+
+each plain or compressed. Nothing is left out here: where a translation unit lacks a language its
+side is empty, and the generator counts it.
+"""
+
+import html
+import os
+import pathlib
+import re
+from collections.abc import Iterator, Sequence
+from xml.etree import ElementTree
+
+from t2t_lite import errors
+from t2t_lite.text import text_files
+
+Pairs = Iterator[tuple[str, str]]
+
+_SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
+
+
+def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pathlib.Path]:
+    """Return the one or two files of a folder that hold `stem`, or [] where some are missing."""
+    for suffix in ("", ".sgm"):
+        both = [text_files.find(directory, f"{stem}.{side}{suffix}") for side in sides]
+        if all(both):
+            return [path for path in both if path]
+    single = (text_files.find(directory, f"{stem}{suffix}") for suffix in (".tsv", ".tmx"))
+    return [path for path in single if path][:1]
+
+
+def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
+    """Yield the (source, target) pairs of the files that `find` found, streaming."""
+    kinds = [_kind(path) for path in paths]
+    if len(paths) == 2:
+        if ".sgm" in kinds:
+            return text_files.read_pairs(*paths, read=_segments)
+        return text_files.read_pairs(*paths)
+    return _units(paths[0], sides) if kinds == [".tmx"] else _columns(paths[0])
+
+
+def _kind(path: pathlib.Path) -> str:
+    """Return the suffix without that of the compression: ".sgm" for x.en.sgm.gz."""
+    return pathlib.Path(path.stem if path.suffix in text_files.SUFFIXES[1:] else path).suffix
+
+
+def _segments(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Yield the texts of <seg> elements, one a line; WMT's files are not well-formed XML."""
+    for line in text_files.read_lines(path):
+        for segment in _SEGMENT.findall(line):
+            yield html.unescape(segment).strip()
+
+
+def _columns(path: pathlib.Path) -> Pairs:
+    for number, line in enumerate(text_files.read_lines(path), start=1):
+        columns = line.split("\t")
+        if len(columns) != 2:
+            raise errors.UserError(
+                f"{path}: expected 2 columns separated by a tab, line {number} has {len(columns)}"
+            )
+        yield columns[0], columns[1]
+
+
+def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
+    with text_files.open_binary(path) as file:
+        try:
+            events = ElementTree.iterparse(file, events=("start", "end"))
+            _, root = next(events)
+            for event, element in events:
+                if event == "end" and element.tag == "tu":
+                    yield _unit(element, sides)
+                    root.clear()  # what was read; else the whole file stays in memory
+        except ElementTree.ParseError as error:
+            raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
+
+
+def _unit(element: ElementTree.Element, sides: tuple[str, str]) -> tuple[str, str]:
+    texts = {}
+    for variant in element.iter("tuv"):
+        language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().partition("-")[0]
+        segment = variant.find("seg")
+        if segment is not None:
+            texts[language] = "".join(segment.itertext())
+    return texts.get(sides[0], ""), texts.get(sides[1], "")

@@ -1,0 +1,182 @@
+"""Subwords: one SentencePiece BPE model, shared by both sides.
+
+Encoding is lossless: text is not normalised, spaces and tabs survive, and a character that the
+vocabulary lacks is spelt in bytes. `decode(encode(s)) == s` for every string s but two kinds:
+
+* U+2581, SentencePiece's own sign for a space, comes back as a space;
+* a lone surrogate, which is not text, comes back as U+FFFD.
+"""
+
+import io
+import os
+import pathlib
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sentencepiece
+
+from t2t_lite import errors
+from t2t_lite.text import t2t_vocabulary
+
+PAD_ID = 0
+EOS_ID = 1
+UNK_ID = 2
+SPACE = "\u2581"  # SentencePiece's sign for it within pieces
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+# Of a longer line only this much is learnt from (characters).
+_MAX_LINE = 10_000
+_SETTINGS: dict[str, Any] = {
+    "model_type": "bpe",
+    "pad_id": PAD_ID,
+    "eos_id": EOS_ID,
+    "unk_id": UNK_ID,
+    "bos_id": -1,
+    "unk_surface": "\ufffd",
+    # lossless
+    "byte_fallback": True,
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "add_dummy_prefix": False,
+    # rarer characters than one in 20,000 are spelt in bytes
+    "character_coverage": 0.99995,
+    # every line that comes is used, in its order: whoever calls has sampled
+    "input_sentence_size": 0,
+    "shuffle_input_sentence": False,
+    "max_sentence_length": 4 * _MAX_LINE + 1,  # in bytes
+    "num_threads": 1,
+    "minloglevel": 2,
+}
+
+
+class Vocabulary:
+    """A trained subword model: text to ids and back.
+
+    >>> vocabulary.decode(vocabulary.encode("Zwei  Hunde.\\t☃")) == "Zwei  Hunde.\\t☃"
+    True
+    """
+
+    def __init__(self, model_bytes: bytes):
+        self.model_bytes = model_bytes
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(model_bytes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
+        """Read a `vocab.*.model` file; raise UserError where it is none."""
+        try:
+            return cls(pathlib.Path(path).read_bytes())
+        except FileNotFoundError as error:
+            raise errors.UserError(f"there is no vocabulary file {path}") from error
+        except RuntimeError as error:
+            raise errors.UserError(f"{path} is not a SentencePiece model") from error
+
+    @property
+    def size(self) -> int:
+        """The number of ids, control symbols and bytes included."""
+        return self._processor.GetPieceSize()
+
+    @property
+    def symbol_ids(self) -> range:
+        """The ids of the symbols that it was trained with: they come before the bytes."""
+        return range(UNK_ID + 1, self.byte_ids.start)
+
+    @property
+    def space_id(self) -> int:
+        """The id of a space alone; UNK_ID where the vocabulary has none."""
+        return self._processor.PieceToId(SPACE)
+
+    @property
+    def byte_ids(self) -> range:
+        """The 256 ids that spell a character that has no subword, a byte each."""
+        first = self._processor.PieceToId("<0x00>")
+        return range(first, first + 256)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without EOS."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of every text, without EOS."""
+        try:
+            return self._processor.Encode(list(texts), out_type=int, num_threads=1)
+        except (TypeError, UnicodeEncodeError):  # SentencePiece refuses lone surrogates
+            clean = [_SURROGATES.sub("\ufffd", text) for text in texts]
+            return self._processor.Encode(clean, out_type=int, num_threads=1)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
+        kept = []
+        for token in map(int, ids):
+            if token == EOS_ID:
+                break
+            if token != PAD_ID:
+                kept.append(token if 0 <= token < self.size else UNK_ID)
+        return self._processor.Decode(kept)
+
+    def piece(self, token: int) -> str:
+        """Return one id's piece as SentencePiece writes it, e.g. "▁the" or "<0xE2>"."""
+        return self._processor.IdToPiece(token)
+
+    def tokenizer(self) -> Any:
+        """Return the tensorflow_text.SentencepieceTokenizer of the same model (for a graph).
+
+        It appends no EOS. Its detokenize drops PAD and EOS and fails for an id >= size.
+        """
+        import tensorflow_text
+
+        return tensorflow_text.SentencepieceTokenizer(model=self.model_bytes)
+
+
+def load(path: str | os.PathLike[str]) -> Vocabulary | t2t_vocabulary.SubwordVocabulary:
+    """Read a vocabulary file of either kind, `.model` (ours) or `.subwords` (tensor2tensor's).
+
+    `tokenizer()` of the latter raises UserError: it has no form for a graph.
+    """
+    if pathlib.Path(path).suffix == ".subwords":
+        return t2t_vocabulary.SubwordVocabulary.load(path)
+    return Vocabulary.load(path)
+
+
+def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -> bytes:
+    """Learn a model of `size` ids from sentences and return its bytes.
+
+    `symbols` are strings that are always one id of their own, e.g. " (NP", the bracket of a parse
+    with the space before it; where several fit, the longest is taken. A corpus that holds fewer
+    different subwords gets the largest vocabulary that it supports (compare
+    `Vocabulary(model).size`). Raises UserError for an empty corpus or a size that its characters
+    alone exceed.
+    """
+    lines = [line[:_MAX_LINE] for line in sentences if line.strip()]
+    if not lines:
+        raise errors.UserError("cannot learn a vocabulary: the training text is empty")
+    least = 3 + len(symbols) + 256 + 1  # control symbols, the user's, bytes, and one to learn
+    if size < least:
+        raise errors.UserError(f"a vocabulary has at least {least} entries, got {size}")
+    try:
+        return _train(lines, size, symbols)
+    except RuntimeError as error:
+        reason = str(error)
+    too_high = re.search(r"value <= (\d+)", reason)
+    if too_high:
+        return _train(lines, int(too_high.group(1)), symbols)
+    too_low = re.search(r"(\d+) vs (\d+)", reason)
+    if too_low:
+        raise errors.UserError(
+            f"a vocabulary of {size} cannot hold the characters of this corpus: "
+            f"give at least {too_low.group(2)}"
+        )
+    raise errors.UserError(f"cannot learn a vocabulary of {size}: {reason}")
+
+
+def _train(lines: Sequence[str], size: int, symbols: Sequence[str]) -> bytes:
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(lines),
+        model_writer=model,
+        vocab_size=size,
+        user_defined_symbols=[symbol.replace(" ", SPACE) for symbol in symbols],
+        **_SETTINGS,
+    )
+    return model.getvalue()

@@ -1,0 +1,145 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import config
+from t2t_lite.decode import cached_decoder, candidates
+from t2t_lite.model import transformer
+
+TINY = config.HParams(
+    d_model=16, d_ff=24, num_heads=2, d_k=8, d_v=8, num_encoder_layers=2, num_decoder_layers=2
+)
+VOCABULARY = 53  # 56 rows, 80 columns
+
+
+def _model(dtype=None, **changes):
+    tf.random.set_seed(3)
+    model = transformer.Transformer(dataclasses.replace(TINY, **changes), VOCABULARY, dtype=dtype)
+    for variable in model.named_variables().values():  # no bias is zero, no scale is one
+        variable.assign_add(tf.cast(tf.random.normal(variable.shape, stddev=0.3), variable.dtype))
+    return model
+
+
+def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None):
+    """Decode random tokens with random changes of beams.
+
+    Returns each step's logits [B, N, W] (of RoundedLogits the exact ones of all rows of the
+    embedding) and the histories [B, N, step] they belong to.
+    """
+    rng = np.random.default_rng(seed)
+    stepper = cached_decoder.Stepper(model, num_beams, products)
+    state = stepper.encode(inputs)
+    batch_size, room = inputs.shape[0], 4
+    histories = np.zeros([batch_size, num_beams, 0], np.int32)
+    ancestry = np.full([batch_size, num_beams, 0], -1, np.int32)
+    ids = np.zeros([batch_size, num_beams], np.int32)
+    rows = np.arange(batch_size)[:, None]
+    for position in range(num_steps):
+        if position % room == 0:
+            if position:
+                state = stepper.grow(state, tf.constant(ancestry), room)
+            ancestry = np.pad(ancestry, [(0, 0), (0, 0), (0, room)], constant_values=-1)
+        ancestry[:, :, position] = np.arange(num_beams)
+        logits, state = stepper.step(
+            tf.constant(ids), tf.constant(position), tf.constant(ancestry), state
+        )
+        if isinstance(logits, candidates.RoundedLogits):
+            logits = _exact(logits, batch_size, num_beams, model.embedding.num_rows)
+        yield tf.reshape(logits, [batch_size, num_beams, -1]).numpy(), histories
+        parents = rng.integers(num_beams, size=[batch_size, num_beams])
+        ids = rng.integers(3, VOCABULARY, size=[batch_size, num_beams]).astype(np.int32)
+        ancestry = ancestry[rows, parents]
+        histories = np.concatenate([histories[rows, parents], ids[:, :, None]], axis=2)
+
+
+def _exact(logits, batch_size, num_beams, num_rows):
+    """Return the exact logits of every extension, after a look at the rounded ones."""
+    shape = [batch_size, num_beams * num_rows]
+    places = tf.broadcast_to(tf.range(shape[1]), shape)
+    exact = tf.reshape(logits.exact(places // num_rows, places % num_rows), [-1, num_rows])
+    rounded = tf.cast(logits.values[:, :num_rows], tf.float32)
+    # bfloat16 has 8 binary digits.
+    assert 0 < np.abs(rounded - exact).max() < 0.01 * np.abs(exact).max()
+    return exact
+
+
+INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"pre_norm": True},
+        {"d_k": 4, "d_v": 6, "num_heads": 3},
+        {"position_encoding": "learned", "max_length": 5},
+    ],
+    ids=str,
+)
+def test_cached_steps_equal_the_full_pass(changes):
+    model = _model(**changes)
+    num_rows = model.embedding.num_rows
+    for logits, histories in _step_through(model, INPUTS, num_beams=3, num_steps=7):
+        for n in range(3):
+            targets = np.pad(histories[:, n], [(0, 0), (0, 1)])  # the last one is what is predicted
+            expected = model(INPUTS, tf.constant(targets))[:, -1]
+            # Sums of 16 to 24 products in another order: a few units in the 7th digit.
+            np.testing.assert_allclose(logits[:, n, :num_rows], expected, atol=2e-5)
+            assert (logits[:, n, num_rows:] < -1e8).all()
+
+
+@pytest.mark.parametrize(("weights", "products"), [("bfloat16", None), ("float32", "bfloat16")])
+def test_bfloat16_steps_follow_the_full_pass(weights, products):
+    model = _model(weights)
+    steps = _step_through(model, INPUTS, num_beams=2, num_steps=5, products=products)
+    for logits, histories in steps:
+        for n in range(2):
+            targets = np.pad(histories[:, n], [(0, 0), (0, 1)])
+            expected = model(INPUTS, tf.constant(targets))[:, -1].numpy()
+            # Logits here are up to about 40.
+            assert np.abs(logits[:, n] - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_padding_of_the_source_changes_nothing():
+    model = _model()
+    longer = tf.pad(INPUTS, [[0, 0], [0, 9]])
+    pairs = zip(
+        _step_through(model, INPUTS, num_beams=2, num_steps=5),
+        _step_through(model, longer, num_beams=2, num_steps=5),
+    )
+    for (logits, _), (padded_logits, _) in pairs:
+        np.testing.assert_allclose(logits, padded_logits, atol=2e-5)
+
+
+def test_an_ensemble_has_the_mean_probability():
+    models = [_model(), _model(pre_norm=True)]
+    ensemble = cached_decoder.Ensemble([cached_decoder.Stepper(model, 1) for model in models])
+    ids, ancestry = tf.zeros([2, 1], tf.int32), tf.zeros([2, 1, 1], tf.int32)
+    logits, _ = ensemble.step(ids, tf.constant(0), ancestry, ensemble.encode(INPUTS))
+    start = tf.zeros([2, 1], tf.int32)
+    expected = sum(tf.nn.softmax(model(INPUTS, start)[:, 0]) for model in models) / 2
+    np.testing.assert_allclose(tf.nn.softmax(logits)[:, :56], expected, atol=1e-6)
+
+
+def test_ancestry_shows_each_beam_its_own_slots():
+    ancestry = tf.constant([[[1, 0, -1], [1, 1, -1]]])  # after time 0 both went on from slot 1
+    own = cached_decoder.is_own(tf.constant([[0, 1, 2, 3, 4, 5]]), ancestry, 2).numpy()
+    assert own.astype(int).tolist() == [[[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]]]
+    own = cached_decoder.is_own(tf.constant([[1, 3, 4]]), ancestry, 2).numpy()
+    assert own.astype(int).tolist() == [[[1, 0, 0], [1, 1, 0]]]
+
+
+def test_caches_leave_behind_what_no_beam_went_through():
+    model = _model()
+    stepper = cached_decoder.Stepper(model, 2)
+    ancestry = tf.constant([[[0, 0, -1], [0, 1, -1]]])
+    ids = tf.constant([[5, 6]])
+    _, state = stepper.step(ids, tf.constant(2), ancestry, stepper.encode(INPUTS[:1]))
+    assert state.slots.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
+    # Slots 0, 2 and 3 are somebody's; 1 makes the number even.
+    grown = stepper.grow(state, ancestry, 2)
+    assert grown.slots.numpy().tolist() == [[0, 2, 3, 1, 6, 7, 8, 9]]
+    for old, new in zip(tf.nest.flatten(state.caches), tf.nest.flatten(grown.caches)):
+        np.testing.assert_array_equal(new[:, :, :4], tf.gather(old, [0, 2, 3, 1], axis=2))

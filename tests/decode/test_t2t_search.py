@@ -1,0 +1,125 @@
+"""Searches against the 18 decoding cases of each of tensor2tensor's two small models.
+
+Ids must be exact and scores within the tolerance that the data's description suggests, wherever a
+sentence's search finished in both. Where ours is defined otherwise, a test of its own says how.
+"""
+
+import functools
+
+import golden_numbers
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decode import beam_search, cached_decoder
+
+SCORE = 5e-5
+
+
+@pytest.fixture(scope="module", params=["t2t_paper", "t2t_prenorm"])
+def golden(request, shared_data):
+    return golden_numbers.load(shared_data / "t2t_golden", request.param)
+
+
+@functools.cache
+def _searcher(model, *, beam_size, alpha, num_kept):
+    """Return the compiled search: (inputs, max_lengths) -> Hypotheses."""
+
+    @tf.function(
+        autograph=False,
+        input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)],
+    )
+    def run(inputs, max_lengths):
+        stepper = cached_decoder.stepper([model], beam_size)
+        return beam_search.search(
+            stepper.step,
+            stepper.encode(inputs),
+            max_lengths=max_lengths,
+            beam_size=beam_size,
+            num_kept=num_kept,
+            alpha=alpha,
+            vocab_size=61,
+            grow_fn=stepper.grow,
+        )
+
+    return run
+
+
+def _run_case(golden, name):
+    case = golden.notes["decode_cases"][name]
+    inputs = golden.arrays["inputs"]
+    if "row" in name:
+        row = int(name.split("row")[1][0])
+        inputs = inputs[row : row + 1]
+    search = _searcher(
+        golden.model,
+        beam_size=case["beam_size"],
+        alpha=case["alpha"],
+        num_kept=case["top_beams"],
+    )
+    # The original's limit is the padded width + extra, the same for all sentences.
+    limits = np.full(len(inputs), case["limit_steps"], np.int32)
+    found = beam_search.Hypotheses(*(tensor.numpy() for tensor in search(inputs, limits)))
+    ids, scores = (golden.arrays[f"decode/{name}/{part}"] for part in ("ids", "scores"))
+    if ids.ndim == 2:
+        ids, scores = ids[:, None], scores.reshape(-1, 1)
+    return case, found, ids, scores
+
+
+def _unpadded(ids):
+    return np.trim_zeros(ids, "b").tolist()
+
+
+BEAM_CASES = [
+    *(f"beam4_a{alpha}_{kept}" for alpha in ("0.0", "0.6", "1.0") for kept in ("all", "top1")),
+    *("beam4_a0.6_all_limit3", "beam4_a0.6_all_limit6", "beam4_a0.6_top1_limit3"),
+    *(f"beam4_a0.6_all_row{row}_alone" for row in range(3)),
+    *("beam4_a0.6_all_slowpath", "beam21_a0.3_all", "beam21_a0.3_top1"),
+]
+
+
+@pytest.mark.parametrize("name", BEAM_CASES)
+def test_hypotheses_agree(golden, name):
+    case, found, ids, scores = _run_case(golden, name)
+    for b, stops in enumerate(case["stop"]):
+        penalty = ((5 + case["limit_steps"]) / 6) ** case["alpha"]
+        for k, stop in enumerate(stops):
+            where = f"sentence {b}, hypothesis {k}: {stop}"
+            if stop == "eos":
+                assert _unpadded(found.ids[b, k]) == _unpadded(ids[b, k]), where
+                assert found.scores[b, k] == pytest.approx(scores[b, k], abs=SCORE), where
+                assert found.finished[b, k], where
+            elif stop == "length_limit":
+                # In the original nothing finished, and the score is a plain log-probability. Ours
+                # is normalised like all others, and says that it is not finished.
+                assert _unpadded(found.ids[b, k]) == _unpadded(ids[b, k]), where
+                expected = scores[b, k] / penalty
+                assert found.scores[b, k] == pytest.approx(expected, abs=SCORE), where
+                assert not found.finished[b, k], where
+            else:
+                # The original leaves the place empty; ours holds a live hypothesis at the limit.
+                assert stop == "empty_slot"
+                assert found.lengths[b, k] == case["limit_steps"], where
+                assert found.scores[b, k] > -1e3, where
+                assert not found.finished[b, k], where
+
+
+@pytest.mark.parametrize("name", ["greedy", "greedy_limit3"])
+def test_one_beam_is_the_originals_greedy_search(golden, name):
+    # Its greedy search goes on after EOS and does not normalise: ids are cut and scores scaled.
+    case, found, ids, scores = _run_case(golden, name)
+    for b, lengths in enumerate(case["lengths_incl_eos"]):
+        length = lengths[0]
+        assert _unpadded(found.ids[b, 0]) == ids[b, 0, :length].tolist()
+        penalty = ((5 + length) / 6) ** case["alpha"]
+        assert found.scores[b, 0] * penalty == pytest.approx(scores[b, 0], abs=SCORE)
+        assert found.finished[b, 0] == (case["stop"][b][0] == "eos")
+
+
+def test_beam_search_with_one_beam_is_greedy_here_alone(golden):
+    # The original's beam search with one beam also finishes at an EOS in second place, so its
+    # result is none of greedy's; ours is.
+    _, found, ids, _ = _run_case(golden, "beam1_a0.6_beamsearch")
+    _, greedy, *_ = _run_case(golden, "greedy")
+    assert found.ids.tolist() == greedy.ids.tolist()
+    assert any(_unpadded(found.ids[b, 0]) != _unpadded(ids[b, 0]) for b in range(3))

@@ -1,0 +1,259 @@
+"""Outputs that are always trees: the grammar's mask against plain Python, and in a search."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+from t2t_lite.problems import toy_grammar  # pyright: ignore[reportMissingImports]
+
+from t2t_lite import errors
+from t2t_lite.decode import beam_search, options, translator
+from t2t_lite.parsing import tree_grammar, trees
+from t2t_lite.text import vocabulary
+
+
+@pytest.fixture(scope="module")
+def grammar():
+    return tree_grammar.TreeGrammar(tiny_run.tree_subwords())
+
+
+def _allowed(grammar, state, steps_left):
+    """Return the ids that may follow in the one hypothesis of one sentence."""
+    mask = grammar.allowed(state, tf.constant([steps_left])).numpy()[0, 0]
+    return {token for token, allowed in zip(grammar.ids, mask) if allowed}
+
+
+def _walk(grammar, num_words, ids):
+    state = grammar.start(tf.constant([num_words]))
+    for token in ids:
+        state = grammar.advance(state, tf.constant([[token]]))
+    return state
+
+
+def _can_follow(linear, num_words, label, budget):
+    """Return whether a beginning of a linear form may go on with a symbol, by its definition."""
+    tokens = linear.split()
+    opened = []
+    for token in tokens:
+        opened.append(token[1:]) if token[0] == "(" else token[0] == ")" and opened.pop()
+    left = num_words - tokens.count("XX")
+    is_over = bool(tokens) and not opened
+    if label == "EOS":
+        return is_over
+    if label[0] == "(":
+        return not is_over and left > 0 and len(opened) + 1 + left + 1 <= budget
+    if label[0] == ")":
+        is_last = len(opened) == 1 and left > 0
+        return bool(opened) and opened[-1] == label[1:] and tokens[-1][0] != "(" and not is_last
+    return bool(opened) and left > 0
+
+
+def test_mask_is_the_definition_at_every_step_of_random_walks(grammar):
+    vocab = tiny_run.tree_subwords()
+    names = {token: vocab.piece(token)[1:] for token in vocab.symbol_ids}
+    names[vocabulary.EOS_ID] = "EOS"
+    rng = random.Random(1)
+    for _ in range(60):
+        num_words = rng.randint(1, 5)
+        limit = num_words + rng.randint(3, 12)
+        state = grammar.start(tf.constant([num_words]))
+        linear = ""
+        for position in range(limit):
+            found = _allowed(grammar, state, limit - position - 1)
+            budget = limit - position - 1
+            expected = {i for i, n in names.items() if _can_follow(linear, num_words, n, budget)}
+            assert found == expected, linear
+            token = rng.choice(sorted(found))
+            if token == vocabulary.EOS_ID:
+                break
+            linear += " " + names[token]
+            state = grammar.advance(state, tf.constant([[token]]))
+        else:
+            pytest.fail(f"no end within {limit} tokens: {linear}")
+        trees.delinearize(linear, ["w"] * num_words)  # raises where it is no tree
+
+
+def test_gold_trees_are_allowed_token_by_token():
+    sentences = toy_grammar.splits(seed=3, sizes={"dev": 40})["dev"]
+    gold = [trees.parse(sentence.tree) for sentence in sentences]
+    linears = [" " + trees.linearize(tree) for tree in gold]
+    symbols = sorted({" " + token for linear in linears for token in linear.split()})
+    text = [" ".join(tree.words()) for tree in gold]
+    vocab = vocabulary.Vocabulary(vocabulary.train(text, 600, symbols=symbols))
+    grammar = tree_grammar.TreeGrammar(vocab)
+    for linear, sentence in zip(linears, text):
+        ids = [*vocab.encode(linear), vocabulary.EOS_ID]
+        inputs = tf.constant([[*vocab.encode(sentence), vocabulary.EOS_ID, 0, 0]])
+        state = grammar.start(grammar.count_words(inputs))
+        for position, token in enumerate(ids):
+            assert token in _allowed(grammar, state, len(ids) - position - 1)
+            state = grammar.advance(state, tf.constant([[token]]))
+
+
+@pytest.mark.parametrize(
+    "text", ["a dog runs", "x", "♥ ☃☃ -LRB- ,", "a" * 40 + " b", "zwei  Hunde\t\n(laufen)  "]
+)
+def test_words_are_counted_in_subwords(grammar, text):
+    vocab = tiny_run.tree_subwords()
+    sentence = trees.sentence(text)
+    ids = [*vocab.encode(sentence), vocabulary.EOS_ID]
+    found = grammar.count_words(tf.constant([[*ids, 0, 0]]))
+    assert found.numpy().tolist() == [len(text.split())] == [len(sentence.split(" "))]
+
+
+def test_alignment_is_the_first_subword_of_the_word_that_comes_next(grammar):
+    vocab = tiny_run.tree_subwords()
+    sources, targets, expected = [], [], []
+    for text, linear in (
+        ("a dog runs", "(S (NP XX XX )NP (VP XX )VP )S"),
+        ("☃☃ barks", "(S XX XX )S"),
+    ):
+        words = text.split()
+        starts = [len(vocab.encode(" ".join(words[:n]))) for n in range(len(words) + 1)]
+        tokens = [*linear.split(), "EOS"]
+        reads = [tokens[:n].count("XX") for n in range(len(tokens))]
+        expected += [len(sources) + starts[n] for n in reads]
+        sources += [*vocab.encode(text), vocabulary.EOS_ID]
+        targets += [*vocab.encode(f" {linear}"), vocabulary.EOS_ID]
+    # Both sentences in one row, as packing has them; the first also comes alone.
+    alone = sources.index(vocabulary.EOS_ID) + 1, targets.index(vocabulary.EOS_ID) + 1
+    for num_inputs, num_targets in (alone, (len(sources), len(targets))):
+        inputs = tf.constant([[*sources[:num_inputs], 0, 0]])
+        found = grammar.alignment(inputs, tf.constant([targets[:num_targets]])).numpy()[0]
+        assert found.sum(axis=1).tolist() == [1] * num_targets
+        assert found.argmax(axis=1).tolist() == expected[:num_targets]
+
+
+def test_sentence_has_words_as_trees_have_them():
+    assert trees.sentence(" (a)\tb\u2581c \u00a0d\r\n") == "-LRB-a-RRB- b_c \u00a0d"
+
+
+def test_search_finds_the_best_of_all_trees(grammar):
+    """With a beam as wide as there are trees; the model is random and knows its whole past."""
+    vocab = tiny_run.tree_subwords()
+    limit, num_words = 9, 2
+    table = np.random.default_rng(5).normal(size=(97, vocab.size)).astype(np.float32)
+
+    def logits(history):
+        row = 1
+        for token in history:
+            row = (row * 31 + token) % 97
+        return table[row]
+
+    found = []
+
+    def extend(history, log_probability):
+        state = _walk(grammar, num_words, history)
+        logs = logits(history) - np.log(np.exp(logits(history)).sum())
+        for token in _allowed(grammar, state, limit - len(history) - 1):
+            total = log_probability + logs[token]
+            if token == vocabulary.EOS_ID:
+                found.append((total, [*history, token]))
+            else:
+                extend([*history, token], total)
+
+    extend([], 0.0)
+    best_score, best_ids = max(found)
+    assert len(found) > 100
+
+    def step(ids, position, ancestry, state):
+        if state.shape[1] == 0:
+            state = tf.zeros([1, ancestry.shape[2], beam_size], tf.int32)
+        inputs = tf.where(
+            (tf.range(tf.shape(state)[1]) == position)[None, :, None], ids[:, None], state
+        )
+        slots = tf.maximum(tf.transpose(ancestry, [0, 2, 1]), 0)
+        history = tf.gather(inputs, slots, batch_dims=2)
+        rows = tf.ones_like(ids)
+        for time in range(1, history.shape[1]):
+            rows = tf.where(time <= position, (rows * 31 + history[:, time]) % 97, rows)
+        return tf.gather(tf.constant(table), tf.reshape(rows, [-1])), inputs
+
+    beam_size = len(found)
+    result = beam_search.search(
+        step,
+        tf.zeros([1, 0, beam_size], tf.int32),
+        max_lengths=tf.constant([limit]),
+        beam_size=beam_size,
+        vocab_size=vocab.size,
+        alpha=0.0,
+        grammar=grammar,
+        grammar_state=grammar.start(tf.constant([num_words])),
+        grow_fn=lambda state, _, num_steps: tf.pad(state, [[0, 0], [0, num_steps], [0, 0]]),
+    )
+    assert result.ids[0, 0, : result.lengths[0, 0]].numpy().tolist() == best_ids
+    np.testing.assert_allclose(result.scores[0, 0], best_score, rtol=1e-5)
+
+
+def _parser(**changes):
+    vocab = tiny_run.tree_subwords()
+    decode_options = options.for_model(tiny_run.HPARAMS, **{"alpha": 0.3, **changes})
+    return translator.Translator(tiny_run.model(vocab_size=vocab.size), vocab, decode_options)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_untrained_model_parses_a_thousand_random_inputs(beam_size):
+    rng = random.Random(beam_size)
+    alphabet = "abcdefgh .,()♥é\u2581\u00a0"
+    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 60))) for _ in range(1000)]
+    for text, result in zip(texts, _parser(beam_size=beam_size).translate(texts)):
+        if not text.strip():
+            assert result.text == ""
+            continue
+        assert (result.repairs, result.finished) == (0, True)
+        assert trees.parse(result.text).words() == trees.sentence(text).split(" ")
+
+
+def test_free_search_is_repaired_and_counted():
+    texts = ["a dog runs", "he sleeps", "two dogs run in the park"]
+    results = _parser(constrained=False).translate(texts)
+    assert all(result.repairs for result in results)
+    for text, result in zip(texts, results):
+        assert trees.parse(result.text).words() == text.split(" ")
+
+
+def test_parse_does_not_depend_on_the_batch():
+    texts = ["he sleeps", "a woman in a blue dress reads a long book in the park", "a"]
+    parser = _parser(beam_size=3)
+    alone = [parser.translate([text])[0].text for text in texts]
+    assert [result.text for result in parser.translate(texts)] == alone
+
+
+def test_long_input_is_parsed_as_far_as_it_is_read():
+    result = _parser(max_source_length=6).translate(["a dog runs " * 20])[0]
+    assert result.truncated
+    assert 1 <= len(trees.parse(result.text).words()) <= 5
+
+
+@pytest.mark.parametrize("limit", range(2, 12))
+def test_a_cut_before_a_word_in_bytes_leaves_no_empty_word(limit):
+    result = _parser(max_source_length=limit, beam_size=2).translate(["a \u2603 b \u2603\u2603"])[0]
+    words = trees.parse(result.text).words()
+    assert result.repairs == 0
+    assert words[:-1] == ["a", "\u2603", "b"][: len(words) - 1]
+
+
+def test_the_deepest_bracket_is_no_end(monkeypatch):
+    """With few hypotheses alive, dead ones go on with what is not allowed, and harm none."""
+    monkeypatch.setattr(tree_grammar, "MAX_DEPTH", 2)
+    for beam_size in (5, 21):
+        parser = _parser(beam_size=beam_size, return_beams=beam_size)
+        for result in parser.translate(["a", "he sleeps", "a dog runs"]):
+            assert result.hypotheses
+            assert not any(hypothesis.repairs for hypothesis in result.hypotheses)
+
+
+def test_scoring_says_which_output_is_no_tree():
+    with pytest.raises(errors.UserError, match="output 2 is no tree"):
+        _parser().encode_targets(["(S (NP (XX a)))", "(S"])
+
+
+@pytest.mark.parametrize("change", [{"sampling": True}, {"prefix": "(S"}, {"min_length": 3}])
+def test_what_does_not_go_with_a_grammar_is_refused(change):
+    with pytest.raises(errors.UserError, match="constrained=false"):
+        _parser(**change)
+    with pytest.raises(errors.UserError, match="at least 2"):
+        _parser(max_source_length=1)

@@ -1,0 +1,74 @@
+"""Every form of parallel text gives the same pairs."""
+
+import gzip
+
+import pytest
+
+from t2t_lite import errors
+from t2t_lite.text import bitexts
+
+SIDES = ("en", "de")
+PAIRS = [("Two & two.", "Zwei & zwei."), ("<No>", "<Nein>")]
+TMX = """<?xml version="1.0" encoding="utf-8"?>
+<tmx version="1.4"><header/><body>
+<tu><tuv xml:lang="de-DE"><seg>Zwei &amp; zwei.</seg></tuv>
+    <tuv xml:lang="EN"><seg>Two <bpt>&amp;</bpt> two.</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>&lt;No&gt;</seg></tuv><tuv xml:lang="fr"><seg>Non</seg></tuv>
+    <tuv xml:lang="de"><seg>&lt;Nein&gt;</seg></tuv></tu>
+</body></tmx>"""
+
+
+def _sgm(side):
+    segments = "\n".join(
+        f'<seg id="{i}"> {pair[side].replace("&", "&amp;").replace("<", "&lt;")} </seg>'
+        for i, pair in enumerate(PAIRS, start=1)
+    )
+    return f'<srcset setid="x" srclang="any">\n<doc docid="a & b">\n<p>\n{segments}\n</p>\n'
+
+
+def _read(folder):
+    return list(bitexts.read(bitexts.find(folder, "train", SIDES), SIDES))
+
+
+def test_two_files(tmp_path):
+    for side, lines in zip(SIDES, zip(*PAIRS)):
+        (tmp_path / f"train.{side}").write_text("\n".join(lines) + "\n")
+    assert _read(tmp_path) == PAIRS
+
+
+def test_sgml_segments(tmp_path):
+    for i, side in enumerate(SIDES):
+        (tmp_path / f"train.{side}.sgm.gz").write_bytes(gzip.compress(_sgm(i).encode()))
+    assert _read(tmp_path) == PAIRS
+
+
+def test_tab_separated(tmp_path):
+    (tmp_path / "train.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))
+    assert _read(tmp_path) == PAIRS
+
+
+def test_translation_units(tmp_path):
+    (tmp_path / "train.tmx").write_text(TMX)
+    assert _read(tmp_path) == PAIRS
+
+
+def test_a_unit_without_a_language_keeps_its_place(tmp_path):
+    (tmp_path / "train.tmx").write_text(TMX.replace('xml:lang="de"', 'xml:lang="nl"'))
+    assert _read(tmp_path) == [PAIRS[0], ("<No>", "")]
+
+
+def test_a_wrong_column_count_names_the_line(tmp_path):
+    (tmp_path / "train.tsv").write_text("a\tb\nc\n")
+    with pytest.raises(errors.UserError, match=r"line 2 has 1"):
+        _read(tmp_path)
+
+
+def test_broken_tmx_is_named(tmp_path):
+    (tmp_path / "train.tmx").write_text(TMX[:300])
+    with pytest.raises(errors.UserError, match=r"train.tmx is not well-formed"):
+        _read(tmp_path)
+
+
+def test_one_side_alone_is_not_found(tmp_path):
+    (tmp_path / "train.en").write_text("a\n")
+    assert bitexts.find(tmp_path, "train", SIDES) == []

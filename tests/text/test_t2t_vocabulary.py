@@ -1,0 +1,47 @@
+"""Tensor2tensor's vocabularies, against what tensor2tensor itself encoded."""
+
+import pytest
+
+from t2t_lite import errors
+from t2t_lite.data import shards
+from t2t_lite.text import t2t_vocabulary, vocabulary
+
+FILE = "vocab.translate_ende_wmt32k.32768.subwords"
+
+
+@pytest.fixture(scope="module")
+def vocab(shared_data):
+    loaded = vocabulary.load(shared_data / "t2t" / "data" / FILE)
+    assert isinstance(loaded, t2t_vocabulary.SubwordVocabulary)
+    return loaded
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_encode_of_decode_is_what_t2t_wrote(vocab, shared_data, split):
+    name = shards.name("translate_ende_wmt32k", split, 0, 1)
+    examples = [shards.ids(record) for record in shards.read(shared_data / "t2t" / "data" / name)]
+    assert len(examples) == 10
+    for ids in (one[side] for one in examples for side in ("inputs", "targets")):
+        assert [*vocab.encode(vocab.decode(ids)), vocabulary.EOS_ID] == ids
+
+
+@pytest.mark.parametrize(
+    "text", ["Hallo, Welt_\\ ☃", "  two  spaces ", " x", "x ", "\n", "", "a_b\\u1;2", "日本 3a"]
+)
+def test_decode_of_encode_is_the_text(vocab, text):
+    assert vocab.decode(vocab.encode(text)) == text
+
+
+def test_subtokens_are_the_longest_from_the_left():
+    lines = ["'<pad>_'", "'<EOS>_'", "'ab'", "'abc'", "'_'", "'a'", "'b'", "'c'", "'d_'"]
+    escapes = [f"'{c}'" for c in "\\u;0123456789"]
+    vocab = t2t_vocabulary.SubwordVocabulary("\n".join(lines + escapes).encode())
+    assert [vocab.piece(i) for i in vocab.encode("abcd ab")] == ["abc", "d_", "ab", "_"]
+    assert vocab.size == 22
+    # "é" is not in the alphabet: its number is spelt
+    assert "".join(vocab.piece(i) for i in vocab.encode("é")) == "\\233;_"
+
+
+def test_there_is_no_graph_form(vocab):
+    with pytest.raises(errors.UserError, match="ids signatures only"):
+        vocab.tokenizer()

@@ -1,0 +1,125 @@
+"""Lines stay lines, and files appear complete or not at all."""
+
+import concurrent.futures
+import gzip
+import lzma
+import os
+
+import pytest
+import zstandard
+
+from t2t_lite import errors
+from t2t_lite.text import text_files
+
+
+def test_only_newline_ends_a_line(tmp_path):
+    odd = ["a\u2028b", "c\x0cd\x85e", "f\rg", "", "h\x00\tj "]
+    path = tmp_path / "x.txt"
+    path.write_bytes("\n".join(odd).encode("utf-8"))
+    assert list(text_files.read_lines(path)) == odd
+
+
+def test_windows_line_ends_and_byte_order_mark_are_no_text(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\n")
+    assert list(text_files.read_lines(path)) == ["one", "two"]
+
+
+def test_bytes_that_are_not_utf8_are_replaced(tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_bytes(b"gr\xfcn\nred\n")
+    assert list(text_files.read_lines(path)) == ["gr\ufffdn", "red"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        ("", bytes),
+        (".gz", gzip.compress),
+        (".xz", lzma.compress),
+        (".zst", zstandard.ZstdCompressor().compress),
+    ],
+)
+def test_every_compression_reads_the_same(tmp_path, suffix, compress):
+    (tmp_path / f"train.en{suffix}").write_bytes(compress("Zwei Hunde.\nÄ\n".encode()))
+    path = text_files.find(tmp_path, "train.en")
+    assert path is not None
+    assert list(text_files.read_lines(path)) == ["Zwei Hunde.", "Ä"]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_a_damaged_archive_is_named(tmp_path, suffix):
+    path = tmp_path / f"train.en{suffix}"
+    path.write_bytes(b"plain text")
+    with pytest.raises(errors.UserError, match=f"train.en{suffix} is damaged"):
+        list(text_files.read_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        (".gz", gzip.compress),
+        (".xz", lzma.compress),
+        (".zst", zstandard.ZstdCompressor().compress),
+    ],
+)
+def test_a_cut_archive_is_named(tmp_path, suffix, compress):
+    path = tmp_path / f"train.en{suffix}"
+    text = "".join(f"line {i}\n" for i in range(5000)).encode()
+    path.write_bytes(compress(text)[:-50])
+    with pytest.raises(errors.UserError, match=f"train.en{suffix} is damaged"):
+        list(text_files.read_lines(path))
+
+
+def test_an_archive_of_several_frames_is_read_to_its_end(tmp_path):
+    compress = zstandard.ZstdCompressor().compress
+    (tmp_path / "x.zst").write_bytes(compress(b"one\ntw") + compress(b"o\nthree\n"))
+    assert list(text_files.read_lines(tmp_path / "x.zst")) == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize(("sources", "targets"), [("a\nb\nc\n", "a\n"), ("a\n", "a\nb\nc\n")])
+def test_unequal_sides_name_both_files_and_counts(tmp_path, sources, targets):
+    source, target = tmp_path / "x.en", tmp_path / "x.de"
+    source.write_text(sources)
+    target.write_text(targets)
+    counts = sources.count("\n"), targets.count("\n")
+    with pytest.raises(errors.UserError) as caught:
+        list(text_files.read_pairs(source, target))
+    assert f"{source} has {counts[0]} lines, {target} has {counts[1]}" in str(caught.value)
+
+
+def test_written_lines_are_read_back(tmp_path):
+    lines = ["one", "", "two\u2028three", "four"]
+    text_files.write_lines(tmp_path / "x", lines)
+    assert list(text_files.read_lines(tmp_path / "x")) == lines
+
+
+def test_a_pipe_is_written_to_and_a_link_stays_one(tmp_path):
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    (tmp_path / "real").write_text("old")
+    link.symlink_to("real")
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        read = pool.submit(pipe.read_text)
+        text_files.write_lines(pipe, ["one"])
+        assert read.result(timeout=60) == "one\n"
+    assert pipe.is_fifo()
+    text_files.write_lines(link, ["new"])
+    assert link.is_symlink()
+    assert (tmp_path / "real").read_text() == "new\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe", "real"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+
+    def fail():
+        with text_files.replacing(path) as file:
+            file.write(b"half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
