@@ -27,8 +27,8 @@ def main() -> None:
 def _measure(flags: argparse.Namespace) -> None:
     from t2t_lite.data import manifest
     from t2t_lite.decode import devices, translator
-    from t2t_lite.parsing import parses
     from t2t_lite.run import output_dir
+    from t2t_lite.tasks import parsing
 
     cores = devices.for_batches()
     run = output_dir.read(flags.output_dir).run
@@ -49,7 +49,7 @@ def _measure(flags: argparse.Namespace) -> None:
             found = model.translate(sources)
             seconds[name].append(time.perf_counter() - start)
             if number == 0:
-                score = parses.score([parse.text for parse in found], references)
+                score = parsing.score([parse.text for parse in found], references)
                 malformed = sum(parse.repairs > 0 for parse in found)
                 print(
                     f"{name:12} F1 {score.up_to_cutoff.f1:.2f} up to {score.cutoff_length} words, "

@@ -45,3 +45,28 @@ def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
         problem, data_dir=folder / "data", raw_dir=folder, vocab_size=600, num_workers=1
     )
     return folder / "data"
+
+
+HOSTILE = {
+    "empty": b"",
+    "spaces": b" \t\r\n \xe2\x80\x83\xc2\xa0 ",
+    "NUL": b"\x00",
+    "NUL inside": b"a dog\x00runs",
+    "invalid UTF-8": b"a \xff\xfe dog \xc3",
+    "only invalid bytes": b"\xff\xfe\xc0\xf8",
+    "a cut character": "a dog ☃".encode()[:-1],
+    "a surrogate": b"\xed\xa0\x80 dog",
+    "only unknown characters": "𝔘𝔫☃ж漢".encode(),
+    "byte order mark": b"\xef\xbb\xbfa dog runs",
+    "line separators": "a\u2028dog\u0085\x0cruns".encode(),
+    "control characters": bytes(range(1, 32)),
+    "the subword sign": "\u2581".encode(),
+    "100,000 characters": b"a dog runs " * 9091,
+    "100,000 letters": b"x" * 100_000,
+}
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Return what a client may send, by what is wrong with it."""
+    return HOSTILE

@@ -9,6 +9,7 @@ import tensorflow as tf
 from t2t_lite import config
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
+from t2t_lite.tasks import parsing, translation
 from t2t_lite.text import vocabulary
 
 HPARAMS = config.HParams(
@@ -43,6 +44,18 @@ def tree_subwords() -> vocabulary.Vocabulary:
     return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300, symbols=[*symbols, " XX"]))
 
 
+@functools.cache
+def task() -> translation.Translation:
+    """Return translation with `subwords`."""
+    return translation.Translation(subwords())
+
+
+@functools.cache
+def tree_task() -> parsing.Parsing:
+    """Return parsing with `tree_subwords`."""
+    return parsing.Parsing(tree_subwords())
+
+
 def model(
     seed: int = 1, *, eos_gain: float = 8.0, vocab_size: int | None = None
 ) -> transformer.Transformer:
@@ -66,10 +79,12 @@ def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> 
     """Write an output_dir with one checkpoint for each seed, ckpt-1, ckpt-2, ..."""
     path = directory / "vocab.model"
     directory.mkdir(parents=True, exist_ok=True)
-    vocab = tree_subwords() if problem.endswith("_parsing") else subwords()
+    task_of_run = tree_task() if problem.endswith("_parsing") else task()
+    vocab = task_of_run.vocabulary
     path.write_bytes(vocab.model_bytes)
     run = output_dir.Run(
         problem=problem,
+        task=task_of_run.name,
         data_dir=str(directory / "data"),
         vocabulary="vocab.tiny.model",
         vocab_size=vocab.size,

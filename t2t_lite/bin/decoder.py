@@ -152,15 +152,12 @@ def _decode_split(model: "translator.Translator") -> None:
     """Decode a split from the problem's raw text and print its scores."""
     from t2t_lite.data import manifest
     from t2t_lite.decode import files
-    from t2t_lite.evaluate import bleu
-    from t2t_lite.parsing import evalb, parses
     from t2t_lite.run import output_dir
     from t2t_lite.text import text_files
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
-    language = FLAGS.target_language or problem.target_language
-    bleu.check_language(language)
+    scorer = model.task.scorer(FLAGS.target_language or problem.target_language)
     text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
     with _Progress() as progress:
         translations, report = files.decode_lines(model, text.sources, progress=progress)
@@ -169,12 +166,7 @@ def _decode_split(model: "translator.Translator") -> None:
     elif FLAGS.decode_to_file:
         text_files.write_lines(FLAGS.decode_to_file, map(files.line, translations))
     _summarize(report)
-    outputs = [translation.text for translation in translations]
-    if problem.evaluation == "brackets":
-        print(evalb.report(parses.score(outputs, text.references)))
-        return
-    for score in bleu.scores(outputs, text.references, target_language=language):
-        print(f"{score.value:6.2f}  {score.name:19}  {score.signature}")
+    print(scorer([translation.text for translation in translations], text.references))
 
 
 def _score(model: "translator.Translator") -> None:

@@ -86,12 +86,13 @@ def main(argv=None) -> int:
 def _train() -> None:
     problem = registry.problem(FLAGS.problem)
     hparams = registry.hparams(FLAGS.hparams_set)
-    hparams = dataclasses.replace(hparams, **problem.decode_defaults)
+    with command.quiet_import():
+        from t2t_lite.tasks import catalog
+        from t2t_lite.train import trainer
+    hparams = dataclasses.replace(hparams, **catalog.kind(problem.task).decoding_defaults)
     hparams = config.override(hparams, FLAGS.hparams)
     if FLAGS.train_steps:
         hparams = config.override(hparams, f"train_steps={FLAGS.train_steps}")
-    with command.quiet_import():
-        from t2t_lite.train import trainer
     names = [field.name for field in dataclasses.fields(trainer.Options)]
     values: dict[str, Any] = {name: FLAGS[name].value for name in names}
     options = trainer.Options(**values)

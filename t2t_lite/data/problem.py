@@ -1,4 +1,4 @@
-"""What a problem is: raw text, splits, vocabulary size, evaluation. It knows no model.
+"""What a problem is: raw text, splits, vocabulary size, and its task. It knows no model.
 
 A problem of one's own is a class:
 
@@ -17,7 +17,7 @@ import copy
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from t2t_lite import errors, registry
 from t2t_lite.parsing import trees as tree_forms
@@ -32,14 +32,13 @@ class Problem:
     """Turns input text into target text; subclasses give at least `samples`."""
 
     vocabulary_size: int = 32_000
-    evaluation: Literal["bleu", "brackets"] = "bleu"
+    # what decoding, evaluation and serving must know of it, by the name that `tasks` gives it
+    task: str = "translation"
     # of inputs and targets
     languages: tuple[str, str] = ("en", "en")
     # whether each blank-separated token of the targets, with the space before it, is one id of its
     # own, e.g. the brackets of a parse
     symbolic_targets: bool = False
-    # decoding options in which the problem differs from the hyperparameters' ones
-    decode_defaults: Mapping[str, Any] = {}
     # other names of splits, e.g. {"newstest2014": "test"}
     split_names: Mapping[str, str] = {}
     # whether inputs and targets are read in each other's place
@@ -125,10 +124,8 @@ class ParsingProblem(Problem):
     in them is written -LRB- or -RRB-, as in the trees.
     """
 
-    evaluation = "brackets"
+    task = "parsing"
     symbolic_targets = True
-    # Section 6.3
-    decode_defaults = {"beam_size": 21, "alpha": 0.3, "extra_length": 300}  # noqa: RUF012
     # whether each word's tag stands in place of XX
     with_tags: bool = False
 

@@ -1,12 +1,21 @@
-"""Sentences in batches of like length (no TensorFlow)."""
+"""Sentences in batches of like length, longest first, outside a graph and inside one.
 
-from collections.abc import Sequence
+A batch has at most batch_size rows, and rows times the longest length are at most batch_tokens, or
+it is a single row. So 1,000 sentences, or one of 500 tokens among short ones, take the memory and
+the time that their lengths ask for.
+
+Shapes: B rows in all, b rows of a batch.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 
 def batches(lengths: Sequence[int], *, batch_size: int, batch_tokens: int) -> list[list[int]]:
-    """Group sentences by index, longest first, by the budget of tokens with padding.
+    """Group sentences by index.
 
     >>> batches([2, 9, 3, 8], batch_size=3, batch_tokens=18)
     [[1, 3], [2, 0]]
@@ -29,3 +38,58 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
     for row, ids in zip(padded, rows):
         row[: len(ids)] = ids
     return padded
+
+
+def run_in_batches(
+    function: Callable[[tf.Tensor, tf.Tensor], dict[str, tf.Tensor]],
+    lengths: tf.Tensor,
+    *,
+    empty: dict[str, tf.Tensor],
+    batch_size: int,
+    batch_tokens: int,
+) -> dict[str, tf.Tensor]:
+    """Return what `function` gives for all rows, in their order; zeros for rows of length 0.
+
+    With lengths [2, 0, 9, 3], batch_size=2 and batch_tokens=18, it is called for rows [2, 3] of
+    length 9 at most, then for [0].
+
+    Args:
+      function: (rows [b], the longest's length) -> tensors [b, ...] by name.
+      lengths: int32 [B].
+      empty: the results of no row: tensors [0, ...] by name.
+      batch_size: rows of a part, at most.
+      batch_tokens: rows times longest length of a part, at most (or it is a single row).
+    """
+    order = tf.argsort(lengths, direction="DESCENDING", stable=True)
+    num_rows = tf.math.count_nonzero(lengths, dtype=tf.int32)
+
+    def part(start: tf.Tensor, results: dict[str, tf.Tensor]) -> Any:
+        length = lengths[order[start]]
+        size = tf.clip_by_value(batch_tokens // length, 1, batch_size)
+        rows = order[start : tf.minimum(start + size, num_rows)]
+        outputs = function(rows, length)
+        return start + tf.size(rows), {
+            name: tf.concat([results[name], outputs[name]], axis=0) for name in results
+        }
+
+    _, results = tf.while_loop(
+        lambda start, _: start < num_rows,
+        part,
+        (tf.constant(0), empty),
+        shape_invariants=(
+            tf.TensorShape([]),
+            {name: tf.TensorShape([None, *x.shape[1:]]) for name, x in empty.items()},
+        ),
+        parallel_iterations=1,
+    )
+    places = tf.math.invert_permutation(order)
+    num_zeros = tf.size(lengths) - num_rows
+    return {
+        name: tf.gather(tf.concat([result, _zeros(result, num_zeros)], axis=0), places)
+        for name, result in results.items()
+    }
+
+
+def _zeros(like: tf.Tensor, num_rows: tf.Tensor) -> tf.Tensor:
+    """Return zeros, or empty strings, [num_rows, ...] of the type and shape of another's rows."""
+    return tf.zeros(tf.concat([num_rows[None], tf.shape(like)[1:]], axis=0), like.dtype)

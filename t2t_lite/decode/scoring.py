@@ -43,10 +43,10 @@ class Scorer:
         self, inputs: Sequence[str], targets: Sequence[str]
     ) -> Iterator[list[tuple[int, PairScore]]]:
         """Yield (index, score) of every pair in batches, longest first."""
-        sources = self._translator.encode(inputs)
-        ends = self._translator.encode_targets(targets)
-        lengths = [max(len(source.ids), len(end)) for source, end in zip(sources, ends)]
         options = self._translator.options
+        sources = self._translator.task.encode(inputs, options.max_source_length)
+        ends = self._translator.task.encode_targets(targets)
+        lengths = [max(len(source.ids), len(end)) for source, end in zip(sources, ends)]
         for batch in batching.batches(
             lengths, batch_size=options.batch_size, batch_tokens=options.batch_tokens
         ):

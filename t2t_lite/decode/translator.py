@@ -3,8 +3,8 @@
 translator = Translator.from_output_dir("runs/ende")
 translator.translate(["A dog runs."])[0].text
 
-A model whose vocabulary has the symbols of trees is a parser: it takes words with spaces between
-and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)) (. .))".
+What text is to the model and what its outputs must obey is its task's to say (see tasks/): a parser
+takes words with spaces between and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)))".
 """
 
 import contextlib
@@ -21,9 +21,9 @@ import tensorflow as tf
 from t2t_lite import errors
 from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, options
 from t2t_lite.model import transformer
-from t2t_lite.parsing import tree_grammar, trees
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.tasks import catalog
+from t2t_lite.tasks import task as tasks
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -75,14 +75,6 @@ class Translation:
         return self.hypotheses[0].repairs
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """An input's ids with EOS, and whether they are cut off."""
-
-    ids: list[int]
-    truncated: bool
-
-
 # A blank line has a blank translation: there is nothing to decode.
 BLANK = Translation(hypotheses=(Hypothesis(text="", score=0.0, ids=(), finished=True),))
 
@@ -92,7 +84,7 @@ class Translator:
 
     Args:
       models: the model, or several that share the vocabulary.
-      vocabulary: of both sides.
+      task: what stands between text and ids, with the vocabulary of both sides.
       decode_options: how to decode; default: what the first model's hparams say.
       name: what to call the models, e.g. their checkpoints' paths.
       fingerprint: tells the models' weights from any others.
@@ -103,7 +95,7 @@ class Translator:
     def __init__(
         self,
         models: transformer.Transformer | Sequence[transformer.Transformer],
-        vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
+        task: tasks.Task,
         decode_options: options.DecodeOptions | None = None,
         *,
         name: str = "",
@@ -114,13 +106,14 @@ class Translator:
         self.fingerprint = fingerprint
         self.devices = tuple(devices)
         self.models = list(models) if isinstance(models, Sequence) else [models]
-        self.vocabulary = vocabulary
+        self.task = task
+        self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
-        self.tree_grammar = tree_grammar.of_vocabulary(vocabulary)
-        if self.is_parser:
+        self.grammar = task.grammar if self.options.constrained else None
+        if task.grammar:
             _check_parsing(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
-        is_own = isinstance(vocabulary, vocabularies.Vocabulary)
+        is_own = isinstance(self.vocabulary, vocabularies.Vocabulary)
         self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
@@ -155,7 +148,7 @@ class Translator:
         """
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
-        vocabulary = vocabularies.load(run.vocabulary_path)
+        task = catalog.task_of_run(run.run.task, vocabularies.load(run.vocabulary_path))
         parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
         if "" in parts:
             raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
@@ -163,24 +156,19 @@ class Translator:
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)
             model = transformer.Transformer(
-                run.hparams, vocabulary.size, dtype=decode_options.weights_dtype
+                run.hparams, task.vocabulary.size, dtype=decode_options.weights_dtype
             )
             checkpoint.restore_weights(prefix, model.named_variables())
             models.append(model)
             prefixes.append(prefix)
         return cls(
             models,
-            vocabulary,
+            task,
             decode_options,
             name=",".join(prefixes),
             fingerprint=",".join(map(checkpoint.fingerprint, prefixes)),
             devices=devices,
         )
-
-    @property
-    def is_parser(self) -> bool:
-        """Whether the vocabulary has the symbols of trees."""
-        return self.tree_grammar is not None
 
     def translate(
         self,
@@ -216,7 +204,9 @@ class Translator:
         if isinstance(texts, str):
             raise TypeError("expected a list of texts, got one text")
         indices = [index for index, text in enumerate(texts) if text.strip()]
-        sources = self.encode([texts[index] for index in indices])
+        sources = self.task.encode(
+            [texts[index] for index in indices], self.options.max_source_length
+        )
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
         starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
@@ -249,29 +239,10 @@ class Translator:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def encode(self, texts: Sequence[str]) -> list[Source]:
-        """Return each text's ids with EOS, cut at max_source_length."""
-        limit = self.options.max_source_length
-        if self.is_parser:
-            texts = [trees.sentence(text) for text in texts]
-        sources = []
-        for ids in self.vocabulary.encode_batch(texts):
-            kept = ids[: limit - 1]
-            if self.tree_grammar and kept != ids and kept[-1] == self.tree_grammar.space_id:
-                kept = kept[:-1]  # the space before a word that is cut off as a whole
-            sources.append(Source([*kept, vocabularies.EOS_ID], truncated=kept != ids))
-        return sources
-
-    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return each output's ids with EOS; a parser's is a tree or its linear form."""
-        if self.is_parser:
-            texts = [f" {_linear_form(text, number)}" for number, text in enumerate(texts, 1)]
-        return [[*ids, vocabularies.EOS_ID] for ids in self.vocabulary.encode_batch(texts)]
-
     def _translate_batch(
         self,
         indices: Sequence[int],
-        sources: Sequence[Source],
+        sources: Sequence[tasks.Source],
         prefixes: Sequence[Sequence[int]],
     ) -> list[Translation]:
         """Translate one batch; `indices` of the texts choose the random numbers of each."""
@@ -298,23 +269,19 @@ class Translator:
         ]
 
     def _hypotheses(
-        self, found: beam_search.Hypotheses, row: int, source: Source
+        self, found: beam_search.Hypotheses, row: int, source: tasks.Source
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(found.lengths[row]) if length]
         if self.options.sampling:
             places.sort(key=lambda place: -found.scores[row, place])
-        words = self.vocabulary.decode(source.ids).split(" ") if self.is_parser else []
-        return tuple(self._hypothesis(found, row, place, words) for place in places)
+        return tuple(self._hypothesis(found, row, place, source) for place in places)
 
     def _hypothesis(
-        self, found: beam_search.Hypotheses, row: int, place: int, words: Sequence[str]
+        self, found: beam_search.Hypotheses, row: int, place: int, source: tasks.Source
     ) -> Hypothesis:
         ids = found.ids[row, place, : found.lengths[row, place]].tolist()
-        text, repairs = self.vocabulary.decode(ids), 0
-        if self.is_parser:
-            mended = trees.repair(text, len(words))
-            text, repairs = str(trees.delinearize(mended.linear, words)), mended.repairs
+        text, repairs = self.task.decode(ids, source)
         return Hypothesis(
             text=text,
             score=float(found.scores[row, place]),
@@ -349,12 +316,11 @@ class Translator:
         stepper = cached_decoder.stepper(self.models, beam_size, self.options.products_dtype)
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
         max_lengths = lengths + self.options.extra_length
-        grammar, grammar_state = None, ()
-        if self.tree_grammar and self.options.constrained:
-            grammar = self.tree_grammar
-            num_words = grammar.count_words(inputs)
-            grammar_state = grammar.start(num_words)
-            max_lengths = tf.maximum(max_lengths, grammar.least_length(num_words))
+        grammar_state = ()
+        if self.grammar:
+            num_words = self.grammar.count_words(inputs)
+            grammar_state = self.grammar.start(num_words)
+            max_lengths = tf.maximum(max_lengths, self.grammar.shortest_length(num_words))
         return beam_search.search(
             stepper.step,
             stepper.encode(inputs),
@@ -368,7 +334,7 @@ class Translator:
             eos_id=vocabularies.EOS_ID,
             forbidden_ids=self._forbidden_ids,
             prefix_ids=prefix_ids,
-            grammar=grammar,
+            grammar=self.grammar,
             grammar_state=grammar_state,
             sampling=None if is_search else sampling,
             uniforms=uniforms,
@@ -377,7 +343,7 @@ class Translator:
 
 
 def _check_parsing(decode_options: options.DecodeOptions) -> None:
-    """Raise UserError for what does not go with a parser."""
+    """Raise UserError for what does not go with outputs that have a grammar."""
     if decode_options.max_source_length < 2:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
@@ -387,10 +353,3 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"
             )
-
-
-def _linear_form(text: str, number: int) -> str:
-    try:
-        return trees.linear_form(text)
-    except errors.UserError as error:
-        raise errors.UserError(f"output {number} is no tree: {error}") from None

@@ -21,7 +21,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.text import t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 # The deepest bracket that is opened; treebanks stay below half of it.
@@ -35,15 +34,6 @@ class State(NamedTuple):
     depth: tf.Tensor  # [B, N] how many are open
     words_left: tf.Tensor  # [B, N]
     is_empty: tf.Tensor  # [B, N] bool: nothing is in the innermost bracket
-
-
-def of_vocabulary(
-    vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary,
-) -> "TreeGrammar | None":
-    """Return the grammar of a parser's vocabulary; None for another one."""
-    if not isinstance(vocabulary, vocabularies.Vocabulary) or not vocabulary.symbol_ids:
-        return None
-    return TreeGrammar(vocabulary)
 
 
 class TreeGrammar:
@@ -100,7 +90,7 @@ class TreeGrammar:
         begins |= before == vocabularies.EOS_ID
         return begins & (inputs > vocabularies.EOS_ID)
 
-    def least_length(self, num_words: tf.Tensor) -> tf.Tensor:
+    def shortest_length(self, num_words: tf.Tensor) -> tf.Tensor:
         """Return the tokens [B] of the shortest tree: its words in one bracket, and EOS."""
         return num_words + 3
 

@@ -1,7 +1,7 @@
 """What an output_dir holds beside its checkpoints.
 
     hparams.json          the model and its training
-    run.json              problem, data_dir, vocabulary file, precision, seed, versions
+    run.json              problem, task, data_dir, vocabulary file, precision, seed, versions
     vocab.<problem>...    a copy of the vocabulary
 
 With these, decoding, averaging, scoring and exporting need neither the data_dir nor a flag.
@@ -26,6 +26,7 @@ class Run:
     """A training run's identity; `vocabulary` is a file name inside the output_dir."""
 
     problem: str
+    task: str | None = None  # None in runs written before it was recorded
     data_dir: str
     vocabulary: str
     vocab_size: int

@@ -62,6 +62,10 @@ def export(
     changes["precision"] = "float32" if int8 else precision
     output = output_dirs.read(os.fspath(output_dir))
     model = translator.Translator.from_output_dir(output_dir, checkpoint_path, **changes)
+    if model.task.grammar and not model.options.constrained:
+        raise errors.UserError(
+            "an exported parser's outputs are always trees: leave out constrained=false"
+        )
     export_dir = pathlib.Path(export_dir)
     if export_dir.exists() and not export_dir.is_dir():
         raise errors.UserError(f"--export_dir {export_dir} is a file: give a folder")

@@ -9,9 +9,8 @@
 
 What an item gets depends on no other. A blank text has a blank output with score 0.
 
-A parser takes words with spaces between and returns trees, and with them, in `serving_default` and
-`nbest`, `repairs` int32: what had to be mended for a tree, always 0 if the search is constrained.
-Its `score` takes targets in their linear form, "(S (NP XX )NP )S".
+A parser takes words with spaces between and returns trees over them; its `score` takes targets in
+their linear form, "(S (NP XX )NP )S".
 
 Shapes: B items of a batch, N beams, S source length, T target length.
 """
@@ -21,8 +20,9 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from t2t_lite.decode import beam_search, scoring, translator
-from t2t_lite.serving import batches, codec, weights
+from t2t_lite.decode import batching, beam_search, scoring, translator
+from t2t_lite.serving import weights
+from t2t_lite.tasks import task as tasks
 from t2t_lite.text import vocabulary as vocabularies
 
 # The score in n-best places that no hypothesis fills: JSON knows no infinity.
@@ -49,8 +49,8 @@ class ServingModel(tf.Module):
         self._options = model.options
         self._prefix = model.vocabulary.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
-        self._codec = codec.Codec(model.vocabulary, grammar=model.tree_grammar)
-        self._is_parser = model.is_parser
+        self._task = model.task
+        self._text = tasks.GraphText(model.task) if _has_tokenizer(model) else None
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
         self._log_probabilities = self._scorer(model)
@@ -58,7 +58,7 @@ class ServingModel(tf.Module):
     def functions(self) -> dict[str, Callable]:
         """Return the signatures by name."""
         from_ids = {"from_ids": _function(self._translate_ids, _IDS)}
-        if not self._codec.has_text:
+        if self._text is None:
             return from_ids
         return {
             "serving_default": _function(self._translate, _TEXT),
@@ -69,36 +69,31 @@ class ServingModel(tf.Module):
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
-        def results(found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
+        def results(found: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
             best = {name: x[:, 0] for name, x in self._outputs(found, sources).items()}
             return {**best, "truncated": sources.truncated | ~found.finished[:, 0]}
 
-        empty = {**self._no_outputs([0]), "truncated": tf.zeros([0], tf.bool)}
+        empty = {**_no_outputs([0]), "truncated": tf.zeros([0], tf.bool)}
         return self._in_parts(self._best, self._encode(inputs), results, empty)
 
     def _nbest(self, inputs: tf.Tensor) -> Tensors:
-        empty = self._no_outputs([0, self._options.beam_size])
+        empty = _no_outputs([0, self._options.beam_size])
         return self._in_parts(self._all, self._encode(inputs), self._outputs, empty)
 
-    def _outputs(self, found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
-        """Return the text, score and repairs of each hypothesis, [B, N] all."""
-        outputs = self._codec.outputs(found.ids, sources.ids)
-        is_there = found.lengths > 0
-        tensors = {
-            "outputs": tf.where(is_there, outputs.text, ""),
+    def _outputs(self, found: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+        """Return the text and score of each hypothesis, [B, N] both."""
+        assert self._text is not None
+        texts = self._text.outputs(found.ids, sources.ids)
+        return {
+            "outputs": tf.where(found.lengths > 0, texts, ""),
             "scores": tf.maximum(found.scores, NO_SCORE),
         }
-        repairs = {"repairs": tf.where(is_there, outputs.repairs, 0)}
-        return {**tensors, **repairs} if self._is_parser else tensors
-
-    def _no_outputs(self, shape: list[int]) -> Tensors:
-        tensors = {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
-        return {**tensors, "repairs": tf.zeros(shape, tf.int32)} if self._is_parser else tensors
 
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
         sources = self._encode(inputs)
         # A longer output cannot come of a search either.
-        outputs = self._codec.encode_targets(
+        assert self._text is not None
+        outputs = self._text.encode_targets(
             targets, self._options.max_source_length + self._options.extra_length
         )
 
@@ -107,7 +102,7 @@ class ServingModel(tf.Module):
             target_ids = tf.gather(outputs.ids, rows)[:, :length]
             return {"log_probabilities": self._log_probabilities(source_ids, target_ids)}
 
-        found = batches.run(
+        found = batching.run_in_batches(
             part,
             tf.maximum(sources.lengths, outputs.lengths),
             empty={"log_probabilities": tf.zeros([0])},
@@ -122,13 +117,13 @@ class ServingModel(tf.Module):
         return {"ids": rows.ids, "truncated": rows.truncated}
 
     def _translate_ids(self, ids: tf.Tensor) -> Tensors:
-        rows = self._codec.from_ids(ids, self._options.max_source_length)
+        rows = tasks.rows_of_ids(ids, self._options.max_source_length, self._task.vocabulary.size)
         # The shortest tree over n words, each one token, is two tokens longer than they and EOS.
-        extra_length = max(self._options.extra_length, 2 * self._is_parser)
+        extra_length = max(self._options.extra_length, 2 if self._task.grammar else 0)
         width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
         width = tf.maximum(width, 1)
 
-        def results(found: beam_search.Hypotheses, sources: codec.Rows) -> Tensors:
+        def results(found: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
             best = found.ids[:, 0]
             return {
                 "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
@@ -145,24 +140,25 @@ class ServingModel(tf.Module):
         used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
         return {**found, "ids": tf.boolean_mask(found["ids"], used, axis=1)}
 
-    def _encode(self, texts: tf.Tensor) -> codec.Rows:
-        return self._codec.encode(texts, self._options.max_source_length)
+    def _encode(self, texts: tf.Tensor) -> tasks.Rows:
+        assert self._text is not None
+        return self._text.encode(texts, self._options.max_source_length)
 
     def _in_parts(
         self,
         search: Callable[[tf.Tensor], beam_search.Hypotheses],
-        rows: codec.Rows,
-        results: Callable[[beam_search.Hypotheses, codec.Rows], Tensors],
+        rows: tasks.Rows,
+        results: Callable[[beam_search.Hypotheses, tasks.Rows], Tensors],
         empty: Tensors,
     ) -> Tensors:
         """Search for rows in parts of like length; give blank ones what is zero."""
 
         def part(places: tf.Tensor, length: tf.Tensor) -> Tensors:
-            some = codec.Rows(*(tf.gather(tensor, places) for tensor in rows))
+            some = tasks.Rows(*(tf.gather(tensor, places) for tensor in rows))
             some = some._replace(ids=some.ids[:, :length])
             return results(search(some.ids), some)
 
-        return batches.run(
+        return batching.run_in_batches(
             part,
             tf.where(rows.is_blank, 0, rows.lengths),
             empty=empty,
@@ -173,7 +169,7 @@ class ServingModel(tf.Module):
     def _search(self, model: translator.Translator, *, num_kept: int):
         """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
         kept = dataclasses.replace(model.options, return_beams=num_kept)
-        model = translator.Translator(model.models, model.vocabulary, kept)
+        model = translator.Translator(model.models, model.task, kept)
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             with self._weights.used():
@@ -192,6 +188,14 @@ class ServingModel(tf.Module):
                 return scorer.log_probabilities(inputs, targets)
 
         return _function(log_probabilities, _IDS, _IDS)
+
+
+def _no_outputs(shape: list[int]) -> Tensors:
+    return {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
+
+
+def _has_tokenizer(model: translator.Translator) -> bool:
+    return isinstance(model.vocabulary, vocabularies.Vocabulary)
 
 
 def _function(function: Callable, *specs: tf.TensorSpec):

@@ -7,22 +7,20 @@ from t2t_lite import config
 from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
 from t2t_lite.decode import translator
-from t2t_lite.evaluate import bleu
 from t2t_lite.model import transformer
-from t2t_lite.parsing import parses
-from t2t_lite.text import t2t_vocabulary, vocabulary
+from t2t_lite.tasks import task as tasks
 from t2t_lite.train import metrics, step
 
 
 class Figures(NamedTuple):
     """`score` is of decoded sentences, or None where none were decoded.
 
-    It is sacreBLEU (13a), or for a parser the F1 of labelled brackets (`score_name`).
+    Its name is the task's: BLEU, or for a parser the F1 of labelled brackets.
     """
 
     tokens: metrics.Evaluation
     score: float | None
-    score_name: str = "BLEU"
+    score_name: str
 
     def scalars(self) -> dict[str, float]:
         """Return the figures under TensorBoard's names."""
@@ -54,14 +52,15 @@ class Evaluator:
         model: transformer.Transformer,
         *,
         hparams: config.HParams,
-        vocab: vocabulary.Vocabulary | t2t_vocabulary.SubwordVocabulary,
+        task: tasks.Task,
         sentences: int,
     ):
         self._problem = problem
         self._data_dir = data_dir
         self._hparams = hparams
+        self._task = task
         self._eval_step = step.EvalStep(model)
-        self._translator = translator.Translator(model, vocab)
+        self._translator = translator.Translator(model, task)
         text = manifest.problem_text(data_dir, problem, "dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
 
@@ -78,13 +77,10 @@ class Evaluator:
         )
         for batch in batches:
             counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
-        score_name = "F1" if self._problem.evaluation == "brackets" else "BLEU"
-        return Figures(metrics.evaluation(*counts), self._decode(), score_name)
+        return Figures(metrics.evaluation(*counts), self._decode(), self._task.score_name)
 
     def _decode(self) -> float | None:
         if not self._sources:
             return None
         outputs = [item.text for item in self._translator.translate(self._sources)]
-        if self._problem.evaluation == "brackets":
-            return parses.score(outputs, self._references).all.f1
-        return bleu.corpus_score(outputs, self._references)
+        return self._task.score(outputs, self._references)

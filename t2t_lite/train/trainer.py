@@ -15,8 +15,8 @@ from t2t_lite import config, errors
 from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
 from t2t_lite.model import transformer
-from t2t_lite.parsing import tree_grammar
 from t2t_lite.run import best, checkpoint, output_dir
+from t2t_lite.tasks import catalog
 from t2t_lite.text import text_files, vocabulary
 from t2t_lite.train import cost, devices, evaluator, interruption, optimizer, reporter, schedule
 from t2t_lite.train import step as steps
@@ -76,14 +76,16 @@ def prepare(
     Raises UserError for data of another problem, an output_dir with other settings, and hparams
     that do not go with the problem.
     """
-    if hparams.guided_alignment and not problem.symbolic_targets:
+    data = manifest.load(data_dir, problem)
+    task = catalog.kind(problem.task)(vocabulary.load(data.vocabulary_path))
+    if hparams.guided_alignment and task.alignment is None:
         raise errors.UserError(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
             "--hparams_set or add --hparams=guided_alignment=0"
         )
-    data = manifest.load(data_dir, problem)
     run = output_dir.Run(
         problem=problem.name,
+        task=problem.task,
         data_dir=str(pathlib.Path(data_dir).resolve()),
         vocabulary=data.vocabulary_path.name,
         vocab_size=data.vocabulary["size"],
@@ -126,7 +128,7 @@ class Training:
         self._is_chief = devices.is_chief(self._strategy)
         if options.early_stopping_patience and self._strategy.cluster_resolver is not None:
             raise errors.UserError("--early_stopping_patience works with one worker only")
-        self._vocabulary = vocabulary.load(found.vocabulary_path)
+        self._task = catalog.task_of_run(found.run.task, vocabulary.load(found.vocabulary_path))
         keras.utils.set_random_seed(options.random_seed)
         with self._strategy.scope():
             self._model = transformer.Transformer(
@@ -146,7 +148,7 @@ class Training:
             strategy=self._strategy,
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
-            align=self._align(),
+            align=self._task.alignment if hparams.guided_alignment else None,
         )
         self.batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
@@ -162,7 +164,7 @@ class Training:
             data_dir,
             self._model,
             hparams=hparams,
-            vocab=self._vocabulary,
+            task=self._task,
             sentences=options.eval_sentences,
         )
         self._tokens = self._padded_tokens = self._flops = self._skipped = 0
@@ -222,14 +224,6 @@ class Training:
             figures=figures,
             best_step=self._best.step,
         )
-
-    def _align(self) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None:
-        """Return what says where in the source each target token comes from, where it is needed."""
-        if not self._hparams.guided_alignment:
-            return None
-        grammar = tree_grammar.of_vocabulary(self._vocabulary)
-        assert grammar, "prepare() refuses problems without trees"
-        return grammar.alignment
 
     def _train_batches(self) -> tf.data.Dataset:
         sizes: dict[str, int] = {
@@ -298,7 +292,7 @@ class Training:
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
         lines = [
-            "\t".join(self._vocabulary.decode(batch[key][row].numpy()) for key in _SIDES)
+            "\t".join(self._task.vocabulary.decode(batch[key][row].numpy()) for key in _SIDES)
             for row in range(batch["inputs"].shape[0])
         ]
         text_files.write_lines(path, lines)

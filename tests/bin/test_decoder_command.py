@@ -25,7 +25,7 @@ def run(tmp_path_factory):
 def expected():
     """Return a function that gives the output lines for some texts."""
     decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2)
-    model = translator.Translator(tiny_run.model(), tiny_run.subwords(), decode_options)
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
     return lambda texts: [files.line(translation) for translation in model.translate(texts)]
 
 

@@ -10,7 +10,7 @@ from t2t_lite.decode import files, journal, options, translator
 @pytest.fixture(scope="module")
 def model():
     decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2, batch_size=2)
-    return translator.Translator(tiny_run.model(), tiny_run.subwords(), decode_options, name="a")
+    return translator.Translator(tiny_run.model(), tiny_run.task(), decode_options, name="a")
 
 
 def _expected(model, texts):

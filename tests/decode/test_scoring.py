@@ -10,7 +10,7 @@ from t2t_lite.train import loss
 @pytest.fixture(scope="module")
 def model():
     decode_options = options.for_model(tiny_run.HPARAMS, return_beams=3, batch_size=2)
-    return translator.Translator(tiny_run.model(), tiny_run.subwords(), decode_options)
+    return translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
 
 
 def _score(model, inputs, targets):
@@ -59,7 +59,7 @@ def test_agrees_with_the_search(model):
 
 def test_an_ensemble_has_the_mean_probability_of_each_token(model):
     one, other = tiny_run.model(1), tiny_run.model(2)
-    ensemble = translator.Translator([one, other], tiny_run.subwords(), model.options)
+    ensemble = translator.Translator([one, other], tiny_run.task(), model.options)
     [score] = _score(ensemble, ["a dog"], [""])  # EOS alone
     inputs = tf.constant([[*tiny_run.subwords().encode("a dog"), 1]])
     probabilities = [

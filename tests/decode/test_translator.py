@@ -23,7 +23,7 @@ def translate():
     def run(texts, prefixes=None, **changes):
         key = tuple(sorted(changes.items()))
         if key not in made:
-            made[key] = translator.Translator(model, tiny_run.subwords(), _options(**changes))
+            made[key] = translator.Translator(model, tiny_run.task(), _options(**changes))
         return made[key].translate(texts, prefixes=prefixes)
 
     return run
@@ -130,7 +130,7 @@ def test_sampling_from_one_token_is_greedy(translate):
 
 
 def test_one_trace_serves_every_batch():
-    model = translator.Translator(tiny_run.model(), tiny_run.subwords(), _options(beam_size=2))
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options(beam_size=2))
     for texts in (TEXTS, TEXTS[:1], ["x" * 50], TEXTS[2:4]):
         model.translate(texts)
     assert model.translate_ids.experimental_get_tracing_count() == 1
@@ -139,7 +139,7 @@ def test_one_trace_serves_every_batch():
 def test_several_devices_share_the_batches(translate):
     # One trace, two workers; on GPUs the names of the devices stand in the place of "".
     model = translator.Translator(
-        tiny_run.model(), tiny_run.subwords(), _options(batch_size=2), devices=["", "CPU:0"]
+        tiny_run.model(), tiny_run.task(), _options(batch_size=2), devices=["", "CPU:0"]
     )
     for found, expected in zip(model.translate(TEXTS), translate(TEXTS)):
         assert _same(found, expected)
@@ -150,11 +150,11 @@ def test_several_devices_share_the_batches(translate):
 def test_weights_are_read_at_every_call():
     # The trainer makes one translator and uses it at every evaluation.
     model, other = tiny_run.model(1), tiny_run.model(2)
-    live = translator.Translator(model, tiny_run.subwords(), _options(beam_size=2))
+    live = translator.Translator(model, tiny_run.task(), _options(beam_size=2))
     live.translate(TEXTS)
     for name, variable in model.named_variables().items():
         variable.assign(other.named_variables()[name])
-    expected = translator.Translator(other, tiny_run.subwords(), _options(beam_size=2))
+    expected = translator.Translator(other, tiny_run.task(), _options(beam_size=2))
     for found, translation in zip(live.translate(TEXTS), expected.translate(TEXTS)):
         assert _same(found, translation)
 
@@ -166,7 +166,7 @@ def test_one_text_is_not_a_list(translate):
 
 def test_an_ensemble_of_equal_models_is_the_model(translate):
     models = [tiny_run.model(), tiny_run.model()]
-    ensemble = translator.Translator(models, tiny_run.subwords(), _options())
+    ensemble = translator.Translator(models, tiny_run.task(), _options())
     for found, expected in zip(ensemble.translate(TEXTS), translate(TEXTS)):
         assert _same(found, expected)
 
@@ -210,7 +210,7 @@ def test_a_missing_checkpoint_is_a_users_mistake(tmp_path):
 
 
 def test_search_runs_from_a_saved_model(tmp_path):
-    model = translator.Translator(tiny_run.model(), tiny_run.subwords(), _options(beam_size=2))
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options(beam_size=2))
     module = tf.Module()
     module.variables_ = list(model.models[0].named_variables().values())
     module.translate = model.translate_ids

@@ -4,6 +4,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.model import transformer
+from t2t_lite.tasks import parsing
 from t2t_lite.train import schedule
 
 PAPERS = ["transformer_parsing_4layer", "transformer_parsing_4layer_semisupervised"]
@@ -26,7 +27,7 @@ def test_the_papers_sizes(name):
 @pytest.mark.parametrize("name", PAPERS + SMALL)
 def test_decoding_is_that_of_the_problems(name):
     hparams = registry.hparams(name)
-    defaults = registry.problem("wsj_parsing").decode_defaults
+    defaults = parsing.Parsing.decoding_defaults
     assert defaults == {key: getattr(hparams, key) for key in defaults}
 
 

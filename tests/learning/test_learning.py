@@ -8,7 +8,7 @@ from t2t_lite import registry
 from t2t_lite.bin import bleu, datagen, decoder, trainer
 from t2t_lite.data import manifest
 from t2t_lite.decode import translator
-from t2t_lite.parsing import parses
+from t2t_lite.tasks import parsing
 
 pytestmark = pytest.mark.learning
 
@@ -65,7 +65,7 @@ def test_parses_the_toy_grammar(tmp_path):
         found = parser.translate(text.sources)
         if constrained:
             assert not any(parse.repairs for parse in found)
-        score = parses.score([parse.text for parse in found], text.references)
+        score = parsing.score([parse.text for parse in found], text.references)
         assert score.all.num_valid == len(text.sources)
         f1[constrained] = score.all.f1
     assert f1[True] >= 98

@@ -8,8 +8,7 @@ import tensorflow as tf
 import tiny_run
 from t2t_lite.problems import toy_grammar  # pyright: ignore[reportMissingImports]
 
-from t2t_lite import errors
-from t2t_lite.decode import beam_search, options, translator
+from t2t_lite.decode import beam_search
 from t2t_lite.parsing import tree_grammar, trees
 from t2t_lite.text import vocabulary
 
@@ -185,75 +184,3 @@ def test_search_finds_the_best_of_all_trees(grammar):
     )
     assert result.ids[0, 0, : result.lengths[0, 0]].numpy().tolist() == best_ids
     np.testing.assert_allclose(result.scores[0, 0], best_score, rtol=1e-5)
-
-
-def _parser(**changes):
-    vocab = tiny_run.tree_subwords()
-    decode_options = options.for_model(tiny_run.HPARAMS, **{"alpha": 0.3, **changes})
-    return translator.Translator(tiny_run.model(vocab_size=vocab.size), vocab, decode_options)
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("beam_size", [1, 4])
-def test_untrained_model_parses_a_thousand_random_inputs(beam_size):
-    rng = random.Random(beam_size)
-    alphabet = "abcdefgh .,()♥é\u2581\u00a0"
-    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 60))) for _ in range(1000)]
-    for text, result in zip(texts, _parser(beam_size=beam_size).translate(texts)):
-        if not text.strip():
-            assert result.text == ""
-            continue
-        assert (result.repairs, result.finished) == (0, True)
-        assert trees.parse(result.text).words() == trees.sentence(text).split(" ")
-
-
-def test_free_search_is_repaired_and_counted():
-    texts = ["a dog runs", "he sleeps", "two dogs run in the park"]
-    results = _parser(constrained=False).translate(texts)
-    assert all(result.repairs for result in results)
-    for text, result in zip(texts, results):
-        assert trees.parse(result.text).words() == text.split(" ")
-
-
-def test_parse_does_not_depend_on_the_batch():
-    texts = ["he sleeps", "a woman in a blue dress reads a long book in the park", "a"]
-    parser = _parser(beam_size=3)
-    alone = [parser.translate([text])[0].text for text in texts]
-    assert [result.text for result in parser.translate(texts)] == alone
-
-
-def test_long_input_is_parsed_as_far_as_it_is_read():
-    result = _parser(max_source_length=6).translate(["a dog runs " * 20])[0]
-    assert result.truncated
-    assert 1 <= len(trees.parse(result.text).words()) <= 5
-
-
-@pytest.mark.parametrize("limit", range(2, 12))
-def test_a_cut_before_a_word_in_bytes_leaves_no_empty_word(limit):
-    result = _parser(max_source_length=limit, beam_size=2).translate(["a \u2603 b \u2603\u2603"])[0]
-    words = trees.parse(result.text).words()
-    assert result.repairs == 0
-    assert words[:-1] == ["a", "\u2603", "b"][: len(words) - 1]
-
-
-def test_the_deepest_bracket_is_no_end(monkeypatch):
-    """With few hypotheses alive, dead ones go on with what is not allowed, and harm none."""
-    monkeypatch.setattr(tree_grammar, "MAX_DEPTH", 2)
-    for beam_size in (5, 21):
-        parser = _parser(beam_size=beam_size, return_beams=beam_size)
-        for result in parser.translate(["a", "he sleeps", "a dog runs"]):
-            assert result.hypotheses
-            assert not any(hypothesis.repairs for hypothesis in result.hypotheses)
-
-
-def test_scoring_says_which_output_is_no_tree():
-    with pytest.raises(errors.UserError, match="output 2 is no tree"):
-        _parser().encode_targets(["(S (NP (XX a)))", "(S"])
-
-
-@pytest.mark.parametrize("change", [{"sampling": True}, {"prefix": "(S"}, {"min_length": 3}])
-def test_what_does_not_go_with_a_grammar_is_refused(change):
-    with pytest.raises(errors.UserError, match="constrained=false"):
-        _parser(**change)
-    with pytest.raises(errors.UserError, match="at least 2"):
-        _parser(max_source_length=1)

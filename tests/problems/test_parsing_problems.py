@@ -121,11 +121,9 @@ def test_trees_without_words_are_counted(made):
     assert text.references[0] == Given.text
 
 
-def test_decoding_defaults_are_the_papers():
-    each = registry.problem("wsj_parsing")
-    assert each.decode_defaults == {"beam_size": 21, "alpha": 0.3, "extra_length": 300}
-    assert each.evaluation == "brackets"
-    assert registry.problem("toy_ende").decode_defaults == {}
+def test_problems_name_their_task():
+    assert registry.problem("wsj_parsing").task == "parsing"
+    assert registry.problem("toy_ende_rev").task == "translation"
 
 
 # The Penn Treebank

@@ -34,28 +34,3 @@ def signatures(export_dir):
 def model(run_dir):
     """Return the Translator that the export must equal."""
     return translator.Translator.from_output_dir(run_dir, max_source_length=100)
-
-
-HOSTILE = {
-    "empty": b"",
-    "spaces": b" \t\r\n \xe2\x80\x83\xc2\xa0 ",
-    "NUL": b"\x00",
-    "NUL inside": b"a dog\x00runs",
-    "invalid UTF-8": b"a \xff\xfe dog \xc3",
-    "only invalid bytes": b"\xff\xfe\xc0\xf8",
-    "a cut character": "a dog ☃".encode()[:-1],
-    "a surrogate": b"\xed\xa0\x80 dog",
-    "only unknown characters": "𝔘𝔫☃ж漢".encode(),
-    "byte order mark": b"\xef\xbb\xbfa dog runs",
-    "line separators": "a\u2028dog\u0085\x0cruns".encode(),
-    "control characters": bytes(range(1, 32)),
-    "the subword sign": "\u2581".encode(),
-    "100,000 characters": b"a dog runs " * 9091,
-    "100,000 letters": b"x" * 100_000,
-}
-
-
-@pytest.fixture(scope="session")
-def hostile():
-    """Return what a client may send, by what is wrong with it."""
-    return HOSTILE

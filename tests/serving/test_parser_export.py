@@ -7,6 +7,7 @@ import tensorflow as tf
 import tiny_run
 from tensorflow.core.protobuf import saved_model_pb2
 
+from t2t_lite import errors
 from t2t_lite.decode import scoring, translator
 from t2t_lite.parsing import trees
 from t2t_lite.serving import export
@@ -22,12 +23,16 @@ def run_dir(tmp_path_factory):
     return tiny_run.write(tmp_path_factory.mktemp("parser"), problem="toy_parsing")
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["constrained", "free"])
-def parser(request, run_dir, tmp_path_factory):
+@pytest.fixture(scope="module")
+def parser(run_dir, tmp_path_factory):
     """Return the Translator and the folder of its export."""
-    changes = {**OPTIONS, "constrained": request.param}
-    path = export.export(run_dir, tmp_path_factory.mktemp("export"), **changes)
-    return translator.Translator.from_output_dir(run_dir, **changes), path
+    path = export.export(run_dir, tmp_path_factory.mktemp("export"), **OPTIONS)
+    return translator.Translator.from_output_dir(run_dir, **OPTIONS), path
+
+
+def test_a_free_search_is_not_exported(run_dir, tmp_path):
+    with pytest.raises(errors.UserError, match="always trees"):
+        export.export(run_dir, tmp_path, constrained=False)
 
 
 def test_answers_are_the_translators_whatever_comes(parser, hostile):
@@ -38,12 +43,9 @@ def test_answers_are_the_translators_whatever_comes(parser, hostile):
     expected = model.translate([item.decode("utf-8", "replace") for item in items])
     for place, parse in enumerate(expected):
         assert found["outputs"][place].decode() == parse.text
-        assert found["repairs"][place] == parse.repairs
         assert found["scores"][place] == pytest.approx(parse.score, abs=2e-4)
         if parse.text:
             trees.parse(parse.text)
-    repaired = found["repairs"] > 0
-    assert not any(repaired) if model.options.constrained else any(repaired)
 
 
 def test_nbest_has_trees(parser):
@@ -58,7 +60,6 @@ def test_least_room_is_enough(run_dir, tmp_path):
     path = export.export(run_dir, tmp_path, beam_size=4, extra_length=0)
     served = tf.saved_model.load(str(path)).signatures
     found = served["nbest"](tf.constant(["a"]))
-    assert found["repairs"].numpy().tolist() == [[0] * 4]
     for output, score in zip(found["outputs"].numpy()[0], found["scores"].numpy()[0]):
         assert (output == b"") == (score < -1e8)
     ids = served["tokenize"](tf.constant(["a dog"]))["ids"]

@@ -3,7 +3,6 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite.decode import batching
-from t2t_lite.serving import batches
 
 
 def _run(lengths, *, batch_size, batch_tokens):
@@ -22,7 +21,7 @@ def _run(lengths, *, batch_size, batch_tokens):
             return {"text": texts, "pair": tf.stack([rows, tf.gather(lengths, rows)], axis=1)}
 
         empty = {"text": tf.zeros([0], tf.string), "pair": tf.zeros([0, 2], tf.int32)}
-        return batches.run(
+        return batching.run_in_batches(
             part, lengths, empty=empty, batch_size=batch_size, batch_tokens=batch_tokens
         )
 

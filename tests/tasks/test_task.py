@@ -1,10 +1,12 @@
+"""Text to ids and back in a graph, against the vocabulary outside of it."""
+
 import sys
 
 import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.serving import codec
+from t2t_lite.tasks import task
 from t2t_lite.text import vocabulary as vocabularies
 
 EOS = vocabularies.EOS_ID
@@ -12,11 +14,11 @@ EOS = vocabularies.EOS_ID
 
 @pytest.fixture(scope="module")
 def coder():
-    return codec.Codec(tiny_run.subwords())
+    return task.GraphText(tiny_run.task())
 
 
-def _rows(found):
-    return [row[:length].tolist() for row, length in zip(found.ids.numpy(), found.lengths.numpy())]
+def _rows(rows):
+    return [ids[:length].tolist() for ids, length in zip(rows.ids.numpy(), rows.lengths.numpy())]
 
 
 def test_ids_equal_the_vocabularys_for_any_bytes(coder, hostile):
@@ -69,10 +71,10 @@ def test_decoding_equals_the_vocabularys_for_any_ids(coder):
     assert [text.decode() for text in found.numpy().ravel()] == expected
 
 
-def test_clients_ids_are_put_in_order(coder):
+def test_clients_ids_are_put_in_order():
     size = tiny_run.subwords().size
     rows = [[5, 6, EOS, 0], [0, 5, 0, 6], [5, -7, size, 6], [EOS, 0, 0, 0], [5, 6, 7, 8]]
-    found = coder.from_ids(tf.constant(rows), 4)
+    found = task.rows_of_ids(tf.constant(rows), 4, size)
     assert _rows(found) == [[5, 6, EOS]] * 3 + [[EOS], [5, 6, 7, EOS]]
     assert found.truncated.numpy().tolist() == [False, False, False, False, True]
     assert found.is_blank.numpy().tolist() == [False, False, False, True, False]

@@ -1,0 +1,27 @@
+"""Translation: text in, text out, scored by BLEU."""
+
+from collections.abc import Callable, Sequence
+
+from t2t_lite.evaluate import bleu
+from t2t_lite.tasks import task
+
+
+class Translation(task.Task):
+    """Plain text on both sides."""
+
+    name = "translation"
+    score_name = "BLEU"
+
+    def score(self, outputs: Sequence[str], references: Sequence[str]) -> float:
+        """Return sacreBLEU's default figure (13a)."""
+        return bleu.corpus_score(outputs, references)
+
+    def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
+        """Return a function that gives BLEU under each protocol, and chrF2."""
+        bleu.check_language(target_language)
+
+        def figures(outputs: Sequence[str], references: Sequence[str]) -> str:
+            scores = bleu.scores(outputs, references, target_language=target_language)
+            return "\n".join(f"{s.value:6.2f}  {s.name:19}  {s.signature}" for s in scores)
+
+        return figures

@@ -1,0 +1,157 @@
+"""Parsing: trees in Python and in the graph, what a translator makes of them, and their score."""
+
+import random
+
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite import errors
+from t2t_lite.decode import options, translator
+from t2t_lite.parsing import tree_grammar, trees
+from t2t_lite.tasks import parsing
+
+GOLD = [
+    "(S (NP (PRP It)) (VP (VBD rained)) (. .))",
+    "(S (NP (DT The) (NN dog)) (VP (VBZ runs)) (. .))",
+]
+
+
+def test_gold_is_perfect_whatever_its_tags():
+    found = parsing.score(
+        [tree.replace("VBD", "XX").replace("(. .)", "(XX .)") for tree in GOLD], GOLD
+    )
+    assert (found.all.f1, found.all.num_valid) == (100.0, 2)
+
+
+def test_wrong_bracket_counts():
+    wrong = "(S (NP (XX The)) (VP (XX dog) (XX runs)) (. .))"
+    found = parsing.score([GOLD[0], wrong], GOLD)
+    # S, NP, VP of the first and S of the second
+    assert (found.all.matched, found.all.gold, found.all.predicted) == (4, 6, 6)
+
+
+def test_other_words_are_errors_and_nothing_is_skipped():
+    outputs = ["(S (NP (XX It)))", "", "no tree", GOLD[0].replace("rained", "snowed")]
+    found = parsing.score(outputs, [*GOLD, *GOLD[:1] * 2])
+    assert (found.all.num_errors, found.all.num_skipped, found.all.num_valid) == (3, 1, 0)
+
+
+def _texts(tensor):
+    return [text.decode() for text in tensor.numpy()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_linear_forms_become_the_same_trees_in_the_graph(seed):
+    symbols = [
+        "(S",
+        ")S",
+        "(NP",
+        ")NP",
+        ")VP",
+        "(VP",
+        "XX",
+        "XX",
+        "XX",
+        "NN",
+        "(",
+        ")",
+        "))",
+        "((X",
+    ]
+    rng = random.Random(seed)
+    words = [rng.choices(["dog", ",", "“", "-LRB-", "☃"], k=rng.randint(1, 8)) for _ in range(300)]
+    mended = [
+        trees.repair(" ".join(rng.choices(symbols, k=rng.randrange(40))), len(w)).linear
+        for w in words
+    ]
+    in_graph = parsing.delinearize(
+        tf.constant([f" {linear}" for linear in mended]), tf.constant([" ".join(w) for w in words])
+    )
+    expected = [str(trees.delinearize(linear, w)) for linear, w in zip(mended, words)]
+    assert _texts(in_graph) == expected
+
+
+def test_the_graph_makes_no_tree_of_nothing():
+    assert _texts(parsing.delinearize(tf.constant([""]), tf.constant(["a dog"]))) == [""]
+    empty = tf.zeros([0], tf.string)
+    assert parsing.delinearize(empty, empty).shape == [0]
+
+
+def test_sentences_are_the_same_in_the_graph():
+    texts = [" (a)\tb\u2581c \u00a0d\r\n", "", "x\v\fy  z", "( (", "☃\x00\x1f a"]
+    in_graph = tiny_run.tree_task().graph_inputs(tf.constant(texts))
+    assert _texts(in_graph) == [trees.sentence(text) for text in texts]
+
+
+def _parser(**changes):
+    task = tiny_run.tree_task()
+    decode_options = options.for_model(tiny_run.HPARAMS, **{"alpha": 0.3, **changes})
+    model = tiny_run.model(vocab_size=task.vocabulary.size)
+    return translator.Translator(model, task, decode_options)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_untrained_model_parses_a_thousand_random_inputs(beam_size):
+    rng = random.Random(beam_size)
+    alphabet = "abcdefgh .,()♥é\u2581\u00a0"
+    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 60))) for _ in range(1000)]
+    for text, result in zip(texts, _parser(beam_size=beam_size).translate(texts)):
+        if not text.strip():
+            assert result.text == ""
+            continue
+        assert (result.repairs, result.finished) == (0, True)
+        assert trees.parse(result.text).words() == trees.sentence(text).split(" ")
+
+
+def test_free_search_is_repaired_and_counted():
+    texts = ["a dog runs", "he sleeps", "two dogs run in the park"]
+    results = _parser(constrained=False).translate(texts)
+    assert all(result.repairs for result in results)
+    for text, result in zip(texts, results):
+        assert trees.parse(result.text).words() == text.split(" ")
+
+
+def test_parse_does_not_depend_on_the_batch():
+    texts = ["he sleeps", "a woman in a blue dress reads a long book in the park", "a"]
+    parser = _parser(beam_size=3)
+    alone = [parser.translate([text])[0].text for text in texts]
+    assert [result.text for result in parser.translate(texts)] == alone
+
+
+def test_long_input_is_parsed_as_far_as_it_is_read():
+    result = _parser(max_source_length=6).translate(["a dog runs " * 20])[0]
+    assert result.truncated
+    assert 1 <= len(trees.parse(result.text).words()) <= 5
+
+
+@pytest.mark.parametrize("limit", range(2, 12))
+def test_a_cut_before_a_word_in_bytes_leaves_no_empty_word(limit):
+    result = _parser(max_source_length=limit, beam_size=2).translate(["a \u2603 b \u2603\u2603"])[0]
+    words = trees.parse(result.text).words()
+    assert result.repairs == 0
+    assert words[:-1] == ["a", "\u2603", "b"][: len(words) - 1]
+
+
+def test_the_deepest_bracket_is_no_end(monkeypatch):
+    """With few hypotheses alive, dead ones go on with what is not allowed, and harm none."""
+    monkeypatch.setattr(tree_grammar, "MAX_DEPTH", 2)
+    for beam_size in (5, 21):
+        parser = _parser(beam_size=beam_size, return_beams=beam_size)
+        for result in parser.translate(["a", "he sleeps", "a dog runs"]):
+            assert result.hypotheses
+            assert not any(hypothesis.repairs for hypothesis in result.hypotheses)
+
+
+def test_scoring_says_which_output_is_no_tree():
+    with pytest.raises(errors.UserError, match="output 2 is no tree"):
+        _parser().task.encode_targets(["(S (NP (XX a)))", "(S"])
+
+
+@pytest.mark.parametrize("change", [{"sampling": True}, {"prefix": "(S"}, {"min_length": 3}])
+def test_what_does_not_go_with_a_grammar_is_refused(change):
+    with pytest.raises(errors.UserError, match="constrained=false"):
+        _parser(**change)
+    with pytest.raises(errors.UserError, match="at least 2"):
+        _parser(max_source_length=1)
