@@ -18,7 +18,7 @@ FLOORS = {
         *("data.trees", "data.shards", "data.workers", "data.buckets", "data.packing"),
         *("data.cleaning", "data.wmt_archives", "data.treebanks"),
         *("model.linear", "model.dropout", "model.normalization", "model.position"),
-        *("model.embedding", "model.feed_forward", "model.attention", "model.t2t_weights"),
+        *("model.embedding", "model.feed_forward", "model.attention"),
         *("train.schedule", "train.devices", "train.optimizer", "train.cost"),
         *("train.interruption", "evaluate.bleu", "evaluate.brackets"),
         *("infer.beam_search", "infer.beam_step", "infer.top_k", "infer.candidates"),

@@ -1,4 +1,4 @@
-"""Weights under tensor2tensor's variable names, turned into ours (floor 1).
+"""Weights under tensor2tensor's variable names, turned into ours.
 
 tensor2tensor keeps q, k and v apart and cuts its embedding into shards; the values are the same.
 """
