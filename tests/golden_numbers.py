@@ -1,4 +1,4 @@
-"""Numbers that tensor2tensor 1.15.7 computed, as fixtures' raw material."""
+"""Numbers that tensor2tensor 1.15.7 computed (tests/golden), as fixtures' raw material."""
 
 import dataclasses
 import json
@@ -6,9 +6,12 @@ import pathlib
 from collections.abc import Mapping
 
 import numpy as np
+import t2t_weights
 
 from t2t_lite import config
-from t2t_lite.model import t2t_weights, transformer
+from t2t_lite.model import transformer
+
+DIRECTORY = pathlib.Path(__file__).parent / "golden"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +28,10 @@ class Golden:
         return t2t_weights.convert({n.removeprefix(f"{prefix}/"): self.arrays[n] for n in names})
 
 
-def load(directory: pathlib.Path, name: str) -> Golden:
+def load(name: str) -> Golden:
     """Load model "t2t_paper" or "t2t_prenorm"."""
-    arrays = np.load(directory / f"{name}.npz")
-    notes = json.loads((directory / f"{name}.json").read_text())
+    arrays = np.load(DIRECTORY / f"{name}.npz")
+    notes = json.loads((DIRECTORY / f"{name}.json").read_text())
     hparams = config.HParams(
         d_model=32,
         d_ff=64,

@@ -17,8 +17,8 @@ SCORE = 5e-5
 
 
 @pytest.fixture(scope="module", params=["t2t_paper", "t2t_prenorm"])
-def golden(request, shared_data):
-    return golden_numbers.load(shared_data / "t2t_golden", request.param)
+def golden(request):
+    return golden_numbers.load(request.param)
 
 
 @functools.cache

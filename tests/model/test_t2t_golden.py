@@ -15,8 +15,8 @@ FORWARD, LOSS, GRADIENT = 2e-5, 1e-5, 1e-5
 
 
 @pytest.fixture(params=["t2t_paper", "t2t_prenorm"])
-def golden(request, shared_data):
-    return golden_numbers.load(shared_data / "t2t_golden", request.param)
+def golden(request):
+    return golden_numbers.load(request.param)
 
 
 def _mean_loss(golden, *, label_smoothing=0.1):
@@ -134,8 +134,8 @@ def test_three_updates_agree(golden, run):
         ("transformer_base_v3", 512, 8000, 2.0, 1),
     ],
 )
-def test_learning_rates_agree(shared_data, name, d_model, warmup_steps, scale, lag):
-    arrays = np.load(shared_data / "t2t_golden" / "t2t_lr.npz")
+def test_learning_rates_agree(name, d_model, warmup_steps, scale, lag):
+    arrays = np.load(golden_numbers.DIRECTORY / "t2t_lr.npz")
     (key,) = [k for k in arrays if k.startswith("lr/") and k.split("/")[1].split(" ")[0] == name]
     for global_step, expected in zip(arrays["global_step"], arrays[key]):
         update = int(global_step) + 1 - lag
