@@ -15,12 +15,23 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from t2t_lite import errors
+from t2t_lite import errors, messages
 from t2t_lite.text import text_files
 
 _BLOCK = 4096  # records whose checksums are computed together
 _HEADER = np.dtype([("length", "<u8"), ("crc", "<u4")])
 _MAX_RECORD = 1 << 28  # bytes; a longer one is a damaged length that its checksum happens to fit
+
+# tensorflow/core/example/{example,feature}.proto, as far as ids need it
+_Example = messages.classes(
+    {
+        "Example": ["Features features = 1"],
+        "Features": ["repeated Entry feature = 1"],
+        "Entry": ["string key = 1", "Feature value = 2"],
+        "Feature": ["Int64List int64_list = 3"],
+        "Int64List": ["repeated int64 value = 1"],
+    }
+)["Example"]
 
 
 def name(problem: str, split: str, index: int, count: int) -> str:
@@ -39,23 +50,16 @@ def find(data_dir: str | os.PathLike[str], problem: str, split: str) -> list[pat
 
 def example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
     """Return the serialized tf.train.Example of two lists of ids, the same bytes every time."""
-    features = _entry(b"inputs", inputs) + _entry(b"targets", targets)
-    return b"\x0a" + _VARINTS[len(features)] + features
+    message = _Example()
+    for key, ids in (("inputs", inputs), ("targets", targets)):
+        message.features.feature.add(key=key).value.int64_list.value.extend(ids)
+    return message.SerializeToString()
 
 
 def ids(record: bytes) -> dict[str, list[int]]:
     """Return the int64 features of a serialized tf.train.Example, whoever wrote it."""
-    found = {}
-    for features in _fields(record, 1):
-        for entry in _fields(features, 1):
-            (key,), (feature,) = _fields(entry, 1), _fields(entry, 2)
-            found[key.decode("utf-8")] = [
-                number
-                for numbers in _fields(feature, 3)
-                for packed in _fields(numbers, 1)
-                for number in _varints(packed)
-            ]
-    return found
+    features = _Example.FromString(record).features.feature
+    return {entry.key: list(entry.value.int64_list.value) for entry in features}
 
 
 def write(path: str | os.PathLike[str], records: Sequence[bytes]) -> None:
@@ -127,63 +131,6 @@ def _damaged(path, number: int, reason: str) -> errors.UserError:
 
 def _numbers(checksums) -> np.ndarray:
     return np.frombuffer(b"".join(checksums), "<u4")
-
-
-def _entry(key: bytes, ids: Sequence[int]) -> bytes:
-    """Return one entry of tf.train.Features: 1: {1: key, 2: Feature {3: Int64List {1: packed}}}."""
-    packed = b"".join(map(_VARINTS.__getitem__, ids))
-    packed = b"\x0a" + _VARINTS[len(packed)] + packed
-    feature = b"\x1a" + _VARINTS[len(packed)] + packed
-    entry = b"\x0a" + _VARINTS[len(key)] + key + b"\x12" + _VARINTS[len(feature)] + feature
-    return b"\x0a" + _VARINTS[len(entry)] + entry
-
-
-def _fields(message: bytes, wanted: int) -> list[bytes]:
-    """Return the values of one field of a message; a number as the bytes that spell it."""
-    values, position = [], 0
-    while position < len(message):
-        end = _varint_end(message, position)
-        (tag,) = _varints(message[position:end])
-        position, end = end, _varint_end(message, end)
-        if tag & 7 == 2:  # of so many bytes; else a number by itself
-            (length,) = _varints(message[position:end])
-            position, end = end, end + length
-        if tag >> 3 == wanted:
-            values.append(message[position:end])
-        position = end
-    return values
-
-
-def _varint_end(message: bytes, position: int) -> int:
-    while message[position] & 128:
-        position += 1
-    return position + 1
-
-
-def _varints(packed: bytes) -> list[int]:
-    numbers, number, shift = [], 0, 0
-    for byte in packed:
-        number |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            numbers.append(number)
-            number = shift = 0
-    return numbers
-
-
-class _Varints(dict[int, bytes]):
-    """Protocol buffers' form of a number, 7 bits a byte, lowest first; computed once each."""
-
-    def __missing__(self, number: int) -> bytes:
-        rest, parts = number, bytearray()
-        while rest > 127:
-            parts.append(rest & 127 | 128)
-            rest >>= 7
-        self[number] = bytes([*parts, rest])
-        return self[number]
-
-
-_VARINTS = _Varints()
 
 
 def _checksums(records: Sequence[bytes]) -> np.ndarray:

@@ -11,15 +11,12 @@ import dataclasses
 import functools
 import gzip
 import itertools
-import lzma
 import os
 import pathlib
 import shutil
 import tarfile
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
-from typing import IO, cast
 
 from t2t_lite import errors
 from t2t_lite.parsing import trees
@@ -27,8 +24,6 @@ from t2t_lite.text import text_files
 
 SUFFIXES = (".mrg", ".tree", ".trees", ".txt", ".ptb")  # of a file of trees, before .gz or the like
 ARCHIVES = (".tgz", ".tar.gz", ".tar")
-
-_DAMAGE = (tarfile.TarError, gzip.BadGzipFile, lzma.LZMAError, EOFError, zlib.error)
 
 
 @dataclasses.dataclass(frozen=True, order=True)
@@ -42,7 +37,7 @@ class File:
     def stem(self) -> str:
         """The name without folders and endings: "wsj_0201"."""
         name = pathlib.PurePosixPath(self.member or self.path.name).name
-        return _plain_name(name).rpartition(".")[0]
+        return text_files.plain_name(name).rpartition(".")[0]
 
     @property
     def folder(self) -> str:
@@ -85,7 +80,7 @@ def read(
             for file in group:
                 yield from _trees(file, text_files.read_lines(path))
             continue
-        with _naming(path), _unpacked(path, tmp_dir) as archive:
+        with text_files.naming_damage(path), _unpacked(path, tmp_dir) as archive:
             for file in group:
                 yield from _trees(file, _member_lines(archive, file))
 
@@ -108,23 +103,21 @@ def _paths(folder: pathlib.Path, above: tuple[str, ...] = ()) -> Iterator[pathli
             yield path
 
 
-def _plain_name(name: str) -> str:
-    """Return the name without .gz or the like."""
-    plain, dot, suffix = name.rpartition(".")
-    return plain if dot + suffix.lower() in text_files.SUFFIXES[1:] else name
-
-
 def _is_tree_file(name: str) -> bool:
-    return not name.startswith(".") and _plain_name(name).lower().endswith(SUFFIXES)
+    return not name.startswith(".") and text_files.plain_name(name).lower().endswith(SUFFIXES)
 
 
 @functools.lru_cache(maxsize=64)
 def _members(path: pathlib.Path, size: int, modified: int) -> list[str]:
     """Return the archive's members that hold trees; size and time tell one state from another."""
-    with _naming(path), _decompressed(path) as file, tarfile.open(fileobj=file, mode="r|") as tar:
+    with (
+        text_files.naming_damage(path),
+        text_files.open_binary(path) as file,
+        tarfile.open(fileobj=file, mode="r|") as archive,
+    ):
         members = [
             (member.name, member.isfile())
-            for member in tar
+            for member in archive
             if _is_tree_file(pathlib.PurePosixPath(member.name).name) and not member.isdir()
         ]
     for name, is_file in members:
@@ -141,32 +134,17 @@ def _unpacked(
     if tmp_dir is not None:
         pathlib.Path(tmp_dir).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=tmp_dir) as plain:
-        with _decompressed(path) as file:
+        with text_files.open_binary(path) as file:
             shutil.copyfileobj(file, plain, 1 << 20)
         plain.seek(0)
         with tarfile.open(fileobj=plain, mode="r:") as archive:
             yield archive
 
 
-def _decompressed(path: pathlib.Path) -> IO[bytes]:
-    if path.name.lower().endswith(".tar"):
-        return open(path, "rb")
-    return cast(IO[bytes], gzip.open(path, "rb"))
-
-
 def _member_lines(archive: tarfile.TarFile, file: File) -> Iterator[str]:
-    with _naming(file), contextlib.ExitStack() as stack:
-        member = archive.extractfile(file.member)
-        assert member is not None  # `_members` lists plain files only
-        lines = stack.enter_context(member)
-        if file.member.lower().endswith(".gz"):
-            lines = stack.enter_context(gzip.open(member))
+    member = archive.extractfile(file.member)
+    assert member is not None  # `_members` lists plain files only
+    with text_files.naming_damage(file), member:
+        is_compressed = file.member.lower().endswith(".gz")
+        lines = gzip.GzipFile(fileobj=member) if is_compressed else member
         yield from text_files.decode_lines(lines)
-
-
-@contextlib.contextmanager
-def _naming(what: pathlib.Path | File) -> Iterator[None]:
-    try:
-        yield
-    except _DAMAGE as error:
-        raise errors.UserError(f"{what} is damaged or not what its suffix says: {error}") from error

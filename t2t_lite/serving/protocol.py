@@ -5,71 +5,42 @@ tensorflow_serving/apis, and of tensor.proto and tensor_shape.proto in tensorflo
 they are the same on the wire. The official stubs import all of TensorFlow, which takes seconds.
 """
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2
+from t2t_lite import messages
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 
-_Field = descriptor_pb2.FieldDescriptorProto
-_FILE = "t2t_lite/serving.proto"
-_INT64_VALUE = ".google.protobuf.Int64Value"
-# message -> (field, number, type); a type is a wire type or another message's name. "*" repeats.
-_MESSAGES: dict[str, list[tuple[str, int, Any]]] = {
-    "Dim": [("size", 1, _Field.TYPE_INT64)],
-    "TensorShape": [("*dim", 2, ".Dim")],
-    "Tensor": [
-        ("dtype", 1, _Field.TYPE_INT32),
-        ("tensor_shape", 2, ".TensorShape"),
-        ("tensor_content", 4, _Field.TYPE_BYTES),
-        ("*float_val", 5, _Field.TYPE_FLOAT),
-        ("*int_val", 7, _Field.TYPE_INT32),
-        ("*string_val", 8, _Field.TYPE_BYTES),
-        ("*bool_val", 11, _Field.TYPE_BOOL),
-    ],
-    # A map is on the wire a list of such entries.
-    "Entry": [("key", 1, _Field.TYPE_STRING), ("value", 2, ".Tensor")],
-    "ModelSpec": [
-        ("name", 1, _Field.TYPE_STRING),
-        ("version", 2, _INT64_VALUE),
-        ("signature_name", 3, _Field.TYPE_STRING),
-        ("version_label", 4, _Field.TYPE_STRING),
-    ],
-    "PredictRequest": [("model_spec", 1, ".ModelSpec"), ("*inputs", 2, ".Entry")],
-    "PredictResponse": [("*outputs", 1, ".Entry"), ("model_spec", 2, ".ModelSpec")],
-    "PredictLog": [("request", 1, ".PredictRequest")],
-    "PredictionLog": [("predict_log", 6, ".PredictLog")],
-}
-
-
-def _build() -> dict[str, Any]:
-    pool = descriptor_pool.DescriptorPool()
-    wrappers = descriptor_pb2.FileDescriptorProto()
-    wrappers_pb2.DESCRIPTOR.CopyToProto(wrappers)
-    pool.Add(wrappers)
-    file = descriptor_pb2.FileDescriptorProto(
-        name=_FILE, syntax="proto3", dependency=[wrappers.name]
-    )
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field_name, number, kind in fields:
-            field = message.field.add(name=field_name.lstrip("*"), number=number)
-            repeated = field_name.startswith("*")
-            field.label = _Field.LABEL_REPEATED if repeated else _Field.LABEL_OPTIONAL
-            if isinstance(kind, str):
-                field.type, field.type_name = _Field.TYPE_MESSAGE, kind
-            else:
-                field.type = kind
-    pool.Add(file)
-    return {
-        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
-        for name in _MESSAGES
+_CLASSES = messages.classes(
+    {
+        "Dim": ["int64 size = 1"],
+        "TensorShape": ["repeated Dim dim = 2"],
+        "Tensor": [
+            "int32 dtype = 1",
+            "TensorShape tensor_shape = 2",
+            "bytes tensor_content = 4",
+            "repeated float float_val = 5",
+            "repeated int32 int_val = 7",
+            "repeated bytes string_val = 8",
+            "repeated bool bool_val = 11",
+        ],
+        "Entry": ["string key = 1", "Tensor value = 2"],
+        "Int64Value": ["int64 value = 1"],
+        "ModelSpec": [
+            "string name = 1",
+            "Int64Value version = 2",
+            "string signature_name = 3",
+            "string version_label = 4",
+        ],
+        "PredictRequest": ["ModelSpec model_spec = 1", "repeated Entry inputs = 2"],
+        "PredictResponse": ["repeated Entry outputs = 1", "ModelSpec model_spec = 2"],
+        "PredictLog": ["PredictRequest request = 1"],
+        "PredictionLog": ["PredictLog predict_log = 6"],
     }
-
-
-_CLASSES = _build()
+)
 PredictRequest = _CLASSES["PredictRequest"]
 PredictResponse = _CLASSES["PredictResponse"]
 PredictionLog = _CLASSES["PredictionLog"]
@@ -129,11 +100,8 @@ def _values(tensor: Any) -> list:
     else:
         flat = list(getattr(tensor, _VALUES[tensor.dtype]))
     sizes = [dim.size for dim in tensor.tensor_shape.dim]
-    total = 1
-    for size in sizes:
-        total *= size
     # A TensorProto may leave out repetitions of its last value.
-    flat += flat[-1:] * (total - len(flat))
+    flat += flat[-1:] * (math.prod(sizes) - len(flat))
     if len(sizes) < 2:
         return flat
     width = sizes[1]

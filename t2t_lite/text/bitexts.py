@@ -37,17 +37,11 @@ def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pat
 
 def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
     """Yield the (source, target) pairs of the files that `find` found, streaming."""
-    kinds = [_kind(path) for path in paths]
+    names = [text_files.plain_name(path.name) for path in paths]
     if len(paths) == 2:
-        if ".sgm" in kinds:
-            return text_files.read_pairs(*paths, read=_segments)
-        return text_files.read_pairs(*paths)
-    return _units(paths[0], sides) if kinds == [".tmx"] else _columns(paths[0])
-
-
-def _kind(path: pathlib.Path) -> str:
-    """Return the suffix without that of the compression: ".sgm" for x.en.sgm.gz."""
-    return pathlib.Path(path.stem if path.suffix in text_files.SUFFIXES[1:] else path).suffix
+        is_sgml = any(name.endswith(".sgm") for name in names)
+        return text_files.read_pairs(*paths, read=_segments if is_sgml else text_files.read_lines)
+    return _units(paths[0], sides) if names[0].endswith(".tmx") else _columns(paths[0])
 
 
 def _segments(path: str | os.PathLike[str]) -> Iterator[str]:

@@ -19,9 +19,8 @@ from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
 from t2t_lite import errors
+from t2t_lite.text import special_ids
 
-# As ours: T2T's ids are 0 for padding, 1 for the end; it has none for unknown.
-_PAD_ID, _EOS_ID = 0, 1
 _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 
@@ -61,14 +60,9 @@ class SubwordVocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD and ids that there are not are dropped."""
-        pieces = []
-        for token in map(int, ids):
-            if token == _EOS_ID:
-                break
-            if token != _PAD_ID and 0 <= token < self.size:
-                pieces.append(self._pieces[token])
-        runs = [_unescaped(run) for run in "".join(pieces).split("_")]
-        runs = [run for run in runs if run]
+        known = (token for token in special_ids.text_ids(ids) if 0 <= token < self.size)
+        escaped = "".join(self._pieces[token] for token in known).split("_")
+        runs = [run for run in map(_unescaped, escaped) if run]
         glued = [
             " " + run if _is_letter(before[0]) and _is_letter(run[0]) else run
             for before, run in itertools.pairwise(runs)

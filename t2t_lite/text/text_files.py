@@ -8,9 +8,11 @@ import bz2
 import contextlib
 import gzip
 import io
+import itertools
 import lzma
 import os
 import pathlib
+import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, cast
@@ -21,6 +23,8 @@ REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
+_DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, tarfile.TarError, EOFError)
+
 
 def find(directory: Path, name: str) -> pathlib.Path | None:
     """Return the file `name` of a folder, plain or compressed; None if there is none."""
@@ -28,10 +32,16 @@ def find(directory: Path, name: str) -> pathlib.Path | None:
     return next((path for path in candidates if path.is_file()), None)
 
 
+def plain_name(name: str) -> str:
+    """Return a file's name without the suffix of its compression: "x.mrg" for "x.mrg.gz"."""
+    stem, dot, suffix = name.rpartition(".")
+    return stem if dot + suffix.lower() in SUFFIXES[1:] else name
+
+
 def open_binary(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed as its suffix says."""
     suffix = pathlib.Path(path).suffix.lower()
-    if suffix == ".gz":
+    if suffix in (".gz", ".tgz"):
         return cast(IO[bytes], gzip.open(path, "rb"))
     if suffix == ".xz":
         return lzma.open(path, "rb")
@@ -44,7 +54,7 @@ def open_binary(path: Path) -> IO[bytes]:
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
-    with _naming(path), open_binary(path) as file:
+    with naming_damage(path), open_binary(path) as file:
         yield from decode_lines(file)
 
 
@@ -67,16 +77,16 @@ def read_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines of two files side by side; UserError if one has more than the other."""
     sources, targets = read(source), read(target)
-    count = 0
-    for source_line in sources:
-        target_line = next(targets, None)
-        if target_line is None:
-            raise _unequal(source, count + 1 + _length(sources), target, count)
+    pairs = itertools.zip_longest(sources, targets)
+    for number, (source_line, target_line) in enumerate(pairs, start=1):
+        if source_line is None or target_line is None:
+            longer = number + sum(1 for _ in (targets if source_line is None else sources))
+            counts = (number - 1, longer) if source_line is None else (longer, number - 1)
+            raise errors.UserError(
+                f"the two sides differ in length: {source} has {counts[0]} lines, "
+                f"{target} has {counts[1]}"
+            )
         yield source_line, target_line
-        count += 1
-    extra = _length(targets)
-    if extra:
-        raise _unequal(source, count, target, count + extra)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -114,6 +124,22 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+@contextlib.contextmanager
+def naming_damage(source: object) -> Iterator[None]:
+    """Turn the many errors of a missing or damaged file into one UserError that names `source`."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise errors.UserError(f"there is no file {source}") from error
+    except Exception as error:
+        # zstandard is imported for its own files only, so its error goes by its name
+        if not isinstance(error, _DAMAGE) and type(error).__name__ != "ZstdError":
+            raise
+        raise errors.UserError(
+            f"{source} is damaged or not what its suffix says: {error}"
+        ) from error
+
+
 class _ZstdFile(io.RawIOBase):
     """The decompressed bytes of a .zst file, which may be several frames one after another.
 
@@ -149,30 +175,3 @@ class _ZstdFile(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
-
-
-@contextlib.contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Turn a damaged archive's many errors into one that names the file."""
-    damage: tuple[type[Exception], ...] = (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
-    try:
-        yield
-    except damage as error:
-        raise errors.UserError(f"{path} is damaged or not what its suffix says: {error}") from error
-    except FileNotFoundError as error:
-        raise errors.UserError(f"there is no file {path}") from error
-    except Exception as error:
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise errors.UserError(f"{path} is damaged or not what its suffix says: {error}") from error
-
-
-def _unequal(source: Any, num_sources: int, target: Any, num_targets: int) -> errors.UserError:
-    return errors.UserError(
-        f"the two sides differ in length: {source} has {num_sources} lines, "
-        f"{target} has {num_targets}"
-    )
-
-
-def _length(lines: Iterator[str]) -> int:
-    return sum(1 for _ in lines)

@@ -17,11 +17,9 @@ from typing import Any
 import sentencepiece
 
 from t2t_lite import errors
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import special_ids, t2t_vocabulary
 
-PAD_ID = 0
-EOS_ID = 1
-UNK_ID = 2
+PAD_ID, EOS_ID, UNK_ID = special_ids.PAD_ID, special_ids.EOS_ID, special_ids.UNK_ID
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -107,13 +105,8 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
-        kept = []
-        for token in map(int, ids):
-            if token == EOS_ID:
-                break
-            if token != PAD_ID:
-                kept.append(token if 0 <= token < self.size else UNK_ID)
-        return self._processor.Decode(kept)
+        tokens = special_ids.text_ids(ids)
+        return self._processor.Decode([t if 0 <= t < self.size else UNK_ID for t in tokens])
 
     def piece(self, token: int) -> str:
         """Return one id's piece as SentencePiece writes it, e.g. "▁the" or "<0xE2>"."""
@@ -151,9 +144,9 @@ def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -
     lines = [line[:_MAX_LINE] for line in sentences if line.strip()]
     if not lines:
         raise errors.UserError("cannot learn a vocabulary: the training text is empty")
-    least = 3 + len(symbols) + 256 + 1  # control symbols, the user's, bytes, and one to learn
-    if size < least:
-        raise errors.UserError(f"a vocabulary has at least {least} entries, got {size}")
+    smallest = 3 + len(symbols) + 256 + 1  # control symbols, the user's, bytes, one to learn
+    if size < smallest:
+        raise errors.UserError(f"a vocabulary has at least {smallest} entries, got {size}")
     try:
         return _train(lines, size, symbols)
     except RuntimeError as error:
