@@ -223,8 +223,8 @@ class CraftParsing(TreebankProblem):
 
     def parts(self, raw_dir: pathlib.Path) -> dict[str, list[treebanks.File]]:
         """Return the articles whose number ends in one of the split's digits."""
-        found = treebanks.find(raw_dir)
-        files = _distinct([file for file in found if re.fullmatch(r"\d{5,}", file.stem)])
+        articles = treebanks.find(raw_dir)
+        files = _distinct([file for file in articles if re.fullmatch(r"\d{5,}", file.stem)])
         return {
             split: [file for file in files if file.stem[-1] in digits]
             for split, digits in self.last_digits.items()

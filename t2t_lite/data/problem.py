@@ -206,8 +206,8 @@ class ParallelTextProblem(TranslationProblem):
         """Return the one or two files of a split, [] where there are none."""
         if raw_dir is None:
             return []
-        found = (bitexts.find(pathlib.Path(raw_dir), s, self.sides) for s in self.stems[split])
-        return next(filter(None, found), [])
+        files = (bitexts.find(pathlib.Path(raw_dir), s, self.sides) for s in self.stems[split])
+        return next(filter(None, files), [])
 
     def expected(self, split: str) -> str:
         """Return how the split's files are called, for a message."""

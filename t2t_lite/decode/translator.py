@@ -223,14 +223,16 @@ class Translator:
             device = free.get()
             try:
                 with tf.device(device) if device else contextlib.nullcontext():
-                    found = self._translate_batch(
+                    translations = self._translate_batch(
                         [first_index + indices[place] for place in group],
                         [sources[place] for place in group],
                         [starts[place] for place in group],
                     )
             finally:
                 free.put(device)
-            return [(indices[place], translation) for place, translation in zip(group, found)]
+            return [
+                (indices[place], translation) for place, translation in zip(group, translations)
+            ]
 
         pool = futures.ThreadPoolExecutor(len(self.devices))
         try:
@@ -255,38 +257,42 @@ class Translator:
             shape = [inputs.shape[1] + max(self.options.extra_length, 1), copies]
             seeds = ([self.options.seed, index] for index in indices)
             uniforms = [np.random.default_rng(s).random(shape, np.float32).T for s in seeds]
-            found = self.sample_ids(inputs, starts, np.concatenate(uniforms))
+            hypotheses = self.sample_ids(inputs, starts, np.concatenate(uniforms))
         elif any(prefixes):
-            found = self.continue_ids(inputs, starts)
+            hypotheses = self.continue_ids(inputs, starts)
         else:
-            found = self.translate_ids(inputs)
-        found = beam_search.Hypotheses(*(tensor.numpy() for tensor in found))
+            hypotheses = self.translate_ids(inputs)
+        hypotheses = beam_search.Hypotheses(*(tensor.numpy() for tensor in hypotheses))
         # [B * copies, K, ...] --> [B, copies * K, ...]
-        found = beam_search.Hypotheses(*(x.reshape(len(sources), -1, *x.shape[2:]) for x in found))
+        hypotheses = beam_search.Hypotheses(
+            *(x.reshape(len(sources), -1, *x.shape[2:]) for x in hypotheses)
+        )
         return [
-            Translation(hypotheses=self._hypotheses(found, row, source), truncated=source.truncated)
+            Translation(
+                hypotheses=self._hypotheses(hypotheses, row, source), truncated=source.truncated
+            )
             for row, source in enumerate(sources)
         ]
 
     def _hypotheses(
-        self, found: beam_search.Hypotheses, row: int, source: tasks.Source
+        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.Source
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
-        places = [place for place, length in enumerate(found.lengths[row]) if length]
+        places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
         if self.options.sampling:
-            places.sort(key=lambda place: -found.scores[row, place])
-        return tuple(self._hypothesis(found, row, place, source) for place in places)
+            places.sort(key=lambda place: -hypotheses.scores[row, place])
+        return tuple(self._hypothesis(hypotheses, row, place, source) for place in places)
 
     def _hypothesis(
-        self, found: beam_search.Hypotheses, row: int, place: int, source: tasks.Source
+        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.Source
     ) -> Hypothesis:
-        ids = found.ids[row, place, : found.lengths[row, place]].tolist()
+        ids = hypotheses.ids[row, place, : hypotheses.lengths[row, place]].tolist()
         text, repairs = self.task.decode(ids, source)
         return Hypothesis(
             text=text,
-            score=float(found.scores[row, place]),
+            score=float(hypotheses.scores[row, place]),
             ids=tuple(ids),
-            finished=bool(found.finished[row, place]),
+            finished=bool(hypotheses.finished[row, place]),
             repairs=repairs,
         )
 

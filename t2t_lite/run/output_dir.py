@@ -81,28 +81,26 @@ def open_or_create(
         _write(path / HPARAMS_FILE, config.to_json(hparams))
         _write(path / RUN_FILE, _json(dataclasses.replace(run, versions=versions)))
         return read(path)
-    found = read(path)
-    _refuse_differences(found, hparams=hparams, run=run)
-    kept = dataclasses.replace(found.run, data_dir=run.data_dir)
-    if (found.hparams, found.run) != (hparams, kept):
+    existing = read(path)
+    _refuse_differences(existing, hparams=hparams, run=run)
+    kept = dataclasses.replace(existing.run, data_dir=run.data_dir)
+    if (existing.hparams, existing.run) != (hparams, kept):
         _write(path / HPARAMS_FILE, config.to_json(hparams))
         _write(path / RUN_FILE, _json(kept))
     return OutputDir(path, hparams, kept)
 
 
-def _refuse_differences(found: OutputDir, *, hparams: config.HParams, run: Run) -> None:
-    steps = found.hparams.train_steps
-    found_differences = [
-        config.difference(found.hparams, dataclasses.replace(hparams, train_steps=steps))
-    ]
+def _refuse_differences(existing: OutputDir, *, hparams: config.HParams, run: Run) -> None:
+    steps = existing.hparams.train_steps
+    changes = [config.difference(existing.hparams, dataclasses.replace(hparams, train_steps=steps))]
     for name in ("problem", "vocabulary", "vocab_size", "precision", "random_seed"):
-        was, now = getattr(found.run, name), getattr(run, name)
-        if was != now:
-            found_differences.append(f"{name} {was} -> {now}")
-    differences = ", ".join(filter(None, found_differences))
+        old, new = getattr(existing.run, name), getattr(run, name)
+        if old != new:
+            changes.append(f"{name} {old} -> {new}")
+    differences = ", ".join(filter(None, changes))
     if differences:
         raise errors.UserError(
-            f"{found.path} holds a run with other settings ({differences}); "
+            f"{existing.path} holds a run with other settings ({differences}); "
             "give the same flags to continue it, or another --output_dir"
         )
 

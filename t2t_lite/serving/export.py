@@ -53,7 +53,7 @@ def export(
       checkpoint_path: as for Translator.from_output_dir.
       precision: as the decoding option; or int8: weights are stored so and computed with in
         float32.
-      **changes: decoding options, fixed from now on.
+      **changes: decoding options, fixed in the export.
 
     Raises:
       UserError: where something is missing or wrong; nothing is written then.

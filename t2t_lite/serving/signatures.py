@@ -69,9 +69,9 @@ class ServingModel(tf.Module):
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
-        def results(found: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
-            best = {name: x[:, 0] for name, x in self._outputs(found, sources).items()}
-            return {**best, "truncated": sources.truncated | ~found.finished[:, 0]}
+        def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+            best = {name: x[:, 0] for name, x in self._outputs(hypotheses, sources).items()}
+            return {**best, "truncated": sources.truncated | ~hypotheses.finished[:, 0]}
 
         empty = {**_no_outputs([0]), "truncated": tf.zeros([0], tf.bool)}
         return self._in_parts(self._best, self._encode(inputs), results, empty)
@@ -80,13 +80,13 @@ class ServingModel(tf.Module):
         empty = _no_outputs([0, self._options.beam_size])
         return self._in_parts(self._all, self._encode(inputs), self._outputs, empty)
 
-    def _outputs(self, found: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+    def _outputs(self, hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
         """Return the text and score of each hypothesis, [B, N] both."""
         assert self._text is not None
-        texts = self._text.outputs(found.ids, sources.ids)
+        texts = self._text.outputs(hypotheses.ids, sources.ids)
         return {
-            "outputs": tf.where(found.lengths > 0, texts, ""),
-            "scores": tf.maximum(found.scores, NO_SCORE),
+            "outputs": tf.where(hypotheses.lengths > 0, texts, ""),
+            "scores": tf.maximum(hypotheses.scores, NO_SCORE),
         }
 
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
@@ -102,7 +102,7 @@ class ServingModel(tf.Module):
             target_ids = tf.gather(outputs.ids, rows)[:, :length]
             return {"log_probabilities": self._log_probabilities(source_ids, target_ids)}
 
-        found = batching.run_in_batches(
+        scores = batching.run_in_batches(
             part,
             tf.maximum(sources.lengths, outputs.lengths),
             empty={"log_probabilities": tf.zeros([0])},
@@ -110,7 +110,7 @@ class ServingModel(tf.Module):
             batch_tokens=self._options.batch_tokens,
         )
         truncated = sources.truncated | outputs.truncated
-        return {**found, "lengths": outputs.lengths, "truncated": truncated}
+        return {**scores, "lengths": outputs.lengths, "truncated": truncated}
 
     def _tokenize(self, inputs: tf.Tensor) -> Tensors:
         rows = self._encode(inputs)
@@ -123,12 +123,12 @@ class ServingModel(tf.Module):
         width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
         width = tf.maximum(width, 1)
 
-        def results(found: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
-            best = found.ids[:, 0]
+        def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+            best = hypotheses.ids[:, 0]
             return {
                 "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
-                "scores": found.scores[:, 0],
-                "truncated": sources.truncated | ~found.finished[:, 0],
+                "scores": hypotheses.scores[:, 0],
+                "truncated": sources.truncated | ~hypotheses.finished[:, 0],
             }
 
         empty = {
@@ -136,9 +136,9 @@ class ServingModel(tf.Module):
             "scores": tf.zeros([0]),
             "truncated": tf.zeros([0], tf.bool),
         }
-        found = self._in_parts(self._best, rows, results, empty)
-        used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
-        return {**found, "ids": tf.boolean_mask(found["ids"], used, axis=1)}
+        outputs = self._in_parts(self._best, rows, results, empty)
+        used = tf.reduce_any(outputs["ids"] != vocabularies.PAD_ID, axis=0)
+        return {**outputs, "ids": tf.boolean_mask(outputs["ids"], used, axis=1)}
 
     def _encode(self, texts: tf.Tensor) -> tasks.Rows:
         assert self._text is not None
