@@ -1,11 +1,11 @@
 """Few static shapes for many lengths: which [source, target] sizes waste the least padding.
 
 A pair of lengths (s, t) goes into the smallest shape (S, T) with s <= S and t <= T; smallest means
-the least S + T. Every traced shape costs seconds of compilation, every missing one padding. The
+the smallest S + T. Every traced shape costs seconds of compilation, every missing one padding. The
 shapes are fitted to the corpus' own histogram of length pairs:
 
 1. split the box that holds all pairs where a cut saves most padding, again and again;
-2. move each side of each shape to where the sum of all padding is least, while that helps.
+2. move each side of each shape to where the sum of all padding is smallest, while that helps.
 """
 
 from collections.abc import Sequence
@@ -50,13 +50,13 @@ def unfit(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
     return table[_costs(table, sizes).min(1) == _TOO_SMALL]
 
 
-def batch_size(size: tuple[int, int], batch_tokens: int, *, multiple: int = 8) -> int:
-    """Return the rows of a batch: at most `batch_tokens` of each side, a multiple of `multiple`.
+def shape(size: tuple[int, int], batch_tokens: int) -> Shape:
+    """Return the shape of batches of one size: at most `batch_tokens` of each side, padding too.
 
-    A batch that cannot hold `multiple` rows has as many as fit, and at least one.
+    The rows are a multiple of 8; where 8 do not fit, as many as do, and at least one.
     """
     rows = max(1, batch_tokens // max(size))
-    return rows // multiple * multiple or rows
+    return Shape(rows // 8 * 8 or rows, *size)
 
 
 def _costs(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:

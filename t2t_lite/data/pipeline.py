@@ -13,8 +13,10 @@ state is the iterator's, so a tf.train.Checkpoint of it resumes exactly:
 Legend: B batch, S source length, T target length.
 """
 
+import collections
 import contextlib
 import functools
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 
@@ -41,7 +43,6 @@ def bucket_shapes(
     batch_tokens: int,
     max_length: int,
     max_buckets: int = DEFAULT_MAX_BUCKETS,
-    num_pipelines: int = 1,
 ) -> list[buckets.Shape]:
     """Return the shapes of all batches that `train_batches` yields, small to large.
 
@@ -51,7 +52,7 @@ def bucket_shapes(
     """
     table = _train_lengths(problem, data_dir, max_length)
     sizes = buckets.choose(table, max_buckets=max_buckets)
-    return _shapes(sizes, batch_tokens // num_pipelines)
+    return [buckets.shape(size, batch_tokens) for size in sizes]
 
 
 def train_batches(
@@ -62,24 +63,20 @@ def train_batches(
     max_length: int,
     seed: int,
     max_buckets: int = DEFAULT_MAX_BUCKETS,
-    input_context: tf.distribute.InputContext | None = None,
 ) -> tf.data.Dataset:
     """Return endless batches of the training split in an order that follows from `seed`.
 
     Every epoch sees each pair of at most `max_length` tokens (with EOS) a side once, in a new
-    order; a batch may reach from one epoch into the next. With `input_context` each of the workers
-    gets its own part of the pairs and of `batch_tokens`.
+    order; a batch may reach from one epoch into the next.
     """
-    count = input_context.num_input_pipelines if input_context else 1
     shapes = bucket_shapes(
         problem,
         data_dir,
         batch_tokens=batch_tokens,
         max_length=max_length,
         max_buckets=max_buckets,
-        num_pipelines=count,
     )
-    blocks = _training_blocks(problem, data_dir, max_length, seed, input_context)
+    blocks = _training_blocks(problem, data_dir, max_length, seed)
     return _with_options(_bucketed(blocks, shapes).prefetch(4))
 
 
@@ -89,28 +86,19 @@ def packed_shape(
     """Return the one shape of packed batches; its smaller side is `max_length` long."""
     sources, targets, pairs = _train_lengths(problem, data_dir, max_length).T
     size = packing.sizes(sources @ pairs / pairs.sum(), targets @ pairs / pairs.sum(), max_length)
-    return buckets.Shape(buckets.batch_size(size, batch_tokens), *size)
+    return buckets.shape(size, batch_tokens)
 
 
 def packed_batches(
-    problem: problems.Problem,
-    data_dir: Path,
-    *,
-    batch_tokens: int,
-    max_length: int,
-    seed: int,
-    input_context: tf.distribute.InputContext | None = None,
+    problem: problems.Problem, data_dir: Path, *, batch_tokens: int, max_length: int, seed: int
 ) -> tf.data.Dataset:
     """Return endless batches whose rows hold several pairs each (see `packing`), about 97 % full.
 
     A batch has the keys inputs, inputs_segments, inputs_positions, int32 [B, S], and the same of
     targets, int32 [B, T]. Order and epochs are as for `train_batches`.
     """
-    count = input_context.num_input_pipelines if input_context else 1
-    shape = packed_shape(
-        problem, data_dir, batch_tokens=batch_tokens // count, max_length=max_length
-    )
-    blocks = _training_blocks(problem, data_dir, max_length, seed, input_context)
+    shape = packed_shape(problem, data_dir, batch_tokens=batch_tokens, max_length=max_length)
+    blocks = _training_blocks(problem, data_dir, max_length, seed)
 
     def pack(window: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         sides = window["inputs"], window["targets"]
@@ -129,8 +117,8 @@ def packed_batches(
         }
 
     # A window of more than an epoch could put a pair into one row twice.
-    pairs = manifest.load(data_dir, problem).pairs("train") // count
-    windows = blocks.rebatch(max(1, min(_WINDOW, pairs)))
+    pairs = manifest.load(data_dir, problem).pairs("train")
+    windows = blocks.rebatch(min(_WINDOW, pairs))
     rows = windows.map(pack).unbatch().batch(shape.batch, drop_remainder=True)
     return _with_options(rows.prefetch(2))
 
@@ -158,33 +146,8 @@ def eval_batches(
     """Return the batches of one pass over a split, every pair in it, in the training's shapes.
 
     The last batch of each shape is filled up with rows of padding. Pairs that fit no training shape
-    share one more, the last of `eval_shapes`.
+    share one more.
     """
-    shapes = eval_shapes(
-        problem,
-        data_dir,
-        split,
-        batch_tokens=batch_tokens,
-        max_length=max_length,
-        max_buckets=max_buckets,
-    )
-    loaded = manifest.load(data_dir, problem)
-    loaded.check_files()
-    paths = [str(path) for path in loaded.shards(problem.split(split))]
-    blocks = _blocks(tf.data.TFRecordDataset(paths), problem)
-    return _with_options(_bucketed(blocks, shapes).prefetch(4))
-
-
-def eval_shapes(
-    problem: problems.Problem,
-    data_dir: Path,
-    split: str,
-    *,
-    batch_tokens: int,
-    max_length: int,
-    max_buckets: int = DEFAULT_MAX_BUCKETS,
-) -> list[buckets.Shape]:
-    """Return the shapes of all batches that `eval_batches` yields."""
     shapes = bucket_shapes(
         problem,
         data_dir,
@@ -192,13 +155,17 @@ def eval_shapes(
         max_length=max_length,
         max_buckets=max_buckets,
     )
+    split = problem.split(split)
     loaded = manifest.load(data_dir, problem)
-    table = loaded.lengths(problem.split(split), is_reversed=problem.is_reversed)
-    over = buckets.unfit(table, [shape[1:] for shape in shapes])
-    if not len(over):
-        return shapes
-    extra = int(over[:, 0].max()), int(over[:, 1].max())
-    return [*shapes, buckets.Shape(buckets.batch_size(extra, batch_tokens), *extra)]
+    loaded.check_files()
+    table = loaded.lengths(split, is_reversed=problem.is_reversed)
+    unfit = buckets.unfit(table, [shape[1:] for shape in shapes])
+    if len(unfit):
+        source, target, _ = unfit.max(0).tolist()
+        shapes.append(buckets.shape((source, target), batch_tokens))
+    paths = [str(path) for path in loaded.shards(split)]
+    blocks = _blocks(tf.data.TFRecordDataset(paths), problem)
+    return _with_options(_bucketed(blocks, shapes).prefetch(4))
 
 
 def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
@@ -211,39 +178,30 @@ def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
 def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
     """Turn TensorFlow's error about a corrupt record into one that names file and record.
 
-    Wrap what takes batches: `with pipeline.naming_damage(problem, data_dir): batch =
-    next(iterator)`.
+    For what takes batches: with pipeline.naming_damage(problem, data_dir): batch = next(iterator)
     """
     try:
         yield
     except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
         loaded = manifest.load(data_dir, problem)
         loaded.check_files()
-        for split in loaded.splits:
-            for path in loaded.shards(split):
-                for _ in shards.read(path):
-                    pass
+        for path in itertools.chain.from_iterable(map(loaded.shards, loaded.splits)):
+            collections.deque(shards.read(path), maxlen=0)
         raise error
 
 
 def _training_blocks(
-    problem: problems.Problem,
-    data_dir: Path,
-    max_length: int,
-    seed: int,
-    input_context: tf.distribute.InputContext | None,
+    problem: problems.Problem, data_dir: Path, max_length: int, seed: int
 ) -> tf.data.Dataset:
-    """Return endless blocks of shuffled pairs; with `input_context` of this worker's part."""
+    """Return endless blocks of shuffled pairs."""
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
-    count = input_context.num_input_pipelines if input_context else 1
-    index = input_context.input_pipeline_id if input_context else 0
     paths = [str(path) for path in loaded.shards("train")]
     records = (
         tf.data.Dataset.from_tensor_slices(paths)
         .shuffle(len(paths), seed=seed)
         .interleave(
-            lambda path: tf.data.TFRecordDataset(path).shard(count, index),
+            tf.data.TFRecordDataset,
             cycle_length=min(_CYCLE, len(paths)),
             num_parallel_calls=1,
             deterministic=True,
@@ -276,10 +234,6 @@ def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -
             "tokens a side"
         )
     return table
-
-
-def _shapes(sizes: Sequence[tuple[int, int]], batch_tokens: int) -> list[buckets.Shape]:
-    return [buckets.Shape(buckets.batch_size(size, batch_tokens), *size) for size in sizes]
 
 
 def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Dataset:

@@ -60,4 +60,4 @@ def test_pairs_that_fit_nowhere_are_found():
     ("size", "tokens", "rows"), [((20, 25), 4096, 160), ((100, 20), 512, 5), ((600, 20), 512, 1)]
 )
 def test_rows_hold_both_sides_and_come_in_eights(size, tokens, rows):
-    assert buckets.batch_size(size, tokens) == rows
+    assert buckets.shape(size, tokens) == (rows, *size)

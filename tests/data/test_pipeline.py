@@ -119,8 +119,8 @@ def test_reversed_problem_swaps_the_sides(small):
 def test_evaluation_loses_nothing(small, max_length):
     options = {"batch_tokens": 512, "max_length": max_length, "max_buckets": 3}
     batches = list(pipeline.eval_batches(*small.args, split="dev", **options))
-    shapes = {tuple(shape) for shape in pipeline.eval_shapes(*small.args, split="dev", **options)}
-    assert {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches} <= shapes
+    shapes = {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches}
+    assert len(shapes - set(pipeline.bucket_shapes(*small.args, **options))) == (max_length == 20)
     found = [pair for batch in batches for pair in _rows(batch)]
     assert sorted(found) == sorted(small.pairs("dev"))
 
@@ -134,23 +134,6 @@ def test_longer_pairs_do_not_train(small):
     assert len(found) > 0.9 * len(fitting)
     with pytest.raises(errors.UserError, match="max_length=2"):
         pipeline.train_batches(*small.args, batch_tokens=512, max_length=2, seed=0)
-
-
-@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_workers_share_an_epoch(small, batches):
-    seen = collections.Counter()
-    for index in range(2):
-        context = tf.distribute.InputContext(num_input_pipelines=2, input_pipeline_id=index)
-        part = batches(*small.args, **OPTIONS, seed=0, input_context=context)
-        own = set()
-        for batch in part.take(300):
-            assert tf.size(batch["targets"]) <= 512 // 2
-            own.update(_packed_rows(batch) if "inputs_segments" in batch else _rows(batch))
-        seen.update(own)
-    assert set(seen) <= set(small.pairs("train"))
-    assert set(seen.values()) == {1}
-    # the rest are of lengths that a small corpus has too few of to fill a batch
-    assert len(seen) > 0.98 * 700
 
 
 def _packed_rows(batch):
