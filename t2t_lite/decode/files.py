@@ -1,40 +1,58 @@
 """Files in, files out: decoding and scoring, line for line.
 
 A line ends at "\\n" and nowhere else; every input line has exactly one output line, in its order.
+Lines are taken in windows, so that a file of any size takes the same memory, and what is done is
+kept beside the target until all is: the same call after an interruption goes on (see journal).
 """
 
+import collections
 import dataclasses
-import hashlib
+import itertools
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from t2t_lite import errors
 from t2t_lite.decode import journal, scoring, translator
 from t2t_lite.text import text_files
 
 Path = str | os.PathLike[str]
+# Lines of a window: enough to make batches of like length, and some 30 MB.
+WINDOW = 20_000
+# Options that change how fast a line is decoded, not what comes of it.
+_NO_DIFFERENCE = ("batch_size", "batch_tokens")
+_NAMED = 10  # line numbers that a report names
 
 
 @dataclasses.dataclass
 class Report:
     """What the lines of a job were, and what it took."""
 
-    lines: int = 0
+    total: int | None = None  # lines in all; None while nobody knows
+    lines: int = 0  # read so far
     blank: int = 0  # nothing to decode
     lossy: int = 0  # not valid UTF-8
     resumed: int = 0  # already there from an interrupted run
     done: int = 0  # decoded by this run
     truncated: int = 0  # of these, inputs longer than max_source_length
+    truncated_lines: list[int] = dataclasses.field(default_factory=list)  # the first, from 1
     unfinished: int = 0  # of these, outputs cut off at the length limit
     repaired: int = 0  # of these, a parser's outputs that were no trees
     tokens: int = 0  # of the best outputs
     seconds: float = 0.0
+    kept_as: os.PathLike[str] | None = None  # the copy of a journal that did not fit
 
     @property
     def left(self) -> int:
-        """The number of lines still to decode."""
-        return self.lines - self.blank - self.resumed - self.done
+        """The number of lines still to decode, of those that are known."""
+        return (self.total or self.lines) - self.blank - self.resumed - self.done
+
+    def cut_input(self, number: int) -> None:
+        """Count an input that was cut, by its line's number."""
+        self.truncated += 1
+        if self.truncated <= _NAMED:
+            self.truncated_lines = sorted([*self.truncated_lines, number])
 
 
 # Called with the report so far after every batch.
@@ -50,145 +68,216 @@ def decode_file(
 ) -> Report:
     """Translate a file; the target appears when it is complete.
 
-    What is done is kept beside the target, so that the same call after an interruption goes on
-    (unless the target is a device or a pipe). Raises UserError for an empty file.
+    Raises UserError for an empty file, and where source and target are one file.
     """
-    lines = read_lines(source)
-    if text_files.is_special(target):
-        translations, report = decode_lines(model, lines, progress=progress)
-        text_files.write_lines(target, map(line, translations))
-        return report
-    job = {
-        "lines": _digest(lines),
-        "model": model.name,
-        "weights": model.fingerprint,
-        "options": str(model.options),
-    }
-    with journal.Journal(target, job) as kept:
-        report = _report(lines)
-        report.resumed = len(kept.results)
-        for batch in _decode(model, lines, report, skip=kept.results.keys()):
-            kept.add((index, line(translation)) for index, translation in batch)
-            progress(report)
-        text_files.write_lines(target, (kept.results.get(i, "") for i in range(len(lines))))
-        kept.delete()
-    return report
+    _refuse_one_file(source, target)
+    return decode_lines(
+        model, text_files.read_lines(source), target, total=count_lines(source), progress=progress
+    )
 
 
 def decode_lines(
-    model: translator.Translator, lines: Sequence[str], *, progress: Progress = _silent
-) -> tuple[list[translator.Translation], Report]:
-    """Translate lines that are in memory."""
-    report = _report(lines)
-    results = [translator.BLANK] * len(lines)
-    for batch in _decode(model, lines, report):
-        for index, translation in batch:
-            results[index] = translation
-        progress(report)
-    return results, report
+    model: translator.Translator,
+    lines: Iterable[str],
+    target: Path,
+    *,
+    total: int | None = None,
+    progress: Progress = _silent,
+) -> Report:
+    """Translate lines into a file; a device or a pipe gets each window as soon as it is done."""
+    report = Report(total=total)
+    job = {"decode": model.fingerprint or model.name, "options": _identity(model)}
+    _write(target, job, lambda kept: decode(model, lines, report, kept, progress=progress), report)
+    return report
+
+
+def decode(
+    model: translator.Translator,
+    lines: Iterable[str],
+    report: Report,
+    kept: journal.Journal | None = None,
+    *,
+    progress: Progress = _silent,
+) -> Iterator[str]:
+    """Yield an output line for every line, window by window, and keep the report."""
+    start = time.monotonic()
+    is_nbest = model.options.return_beams > 1
+    blank = line(translator.BLANK, is_nbest=is_nbest)
+    for first, window in _windows(lines):
+        results = kept.begin(window) if kept else {}
+        _count(report, window, results)
+        missing = ["" if place in results else text for place, text in enumerate(window)]
+        for batch in model.translate_batches(missing, first_index=first):
+            new = [(place, line(item, is_nbest=is_nbest)) for place, item in batch]
+            for place, item in batch:
+                if item.truncated:
+                    report.cut_input(first + place + 1)
+            report.done += len(batch)
+            report.unfinished += sum(not item.finished for _, item in batch)
+            report.repaired += sum(item.repairs > 0 for _, item in batch)
+            report.tokens += sum(len(item.ids) for _, item in batch)
+            report.seconds = time.monotonic() - start
+            _keep(results, new, kept)
+            progress(report)
+        if kept:
+            _keep(results, _blanks(window, results, blank), kept)
+        yield from (results.get(place, blank) for place in range(len(window)))
+
+
+def score_file(
+    model: translator.Translator,
+    pairs: Iterable[tuple[str, str]],
+    target: Path,
+    *,
+    total: int | None = None,
+    progress: Progress = _silent,
+) -> Report:
+    """Write a line for each (input, output): see `score_pairs`."""
+    report = Report(total=total)
+    job = {"score": model.fingerprint or model.name, "options": _identity(model)}
+    _write(
+        target, job, lambda kept: score_pairs(model, pairs, report, kept, progress=progress), report
+    )
+    return report
 
 
 def score_pairs(
     model: translator.Translator,
-    pairs: Sequence[tuple[str, str]],
+    pairs: Iterable[tuple[str, str]],
+    report: Report,
+    kept: journal.Journal | None = None,
     *,
     progress: Progress = _silent,
-) -> tuple[list[str], Report]:
-    """Return a line for each (input, output): log-probability, loss of a token, tokens; by tabs."""
-    report = Report(
-        lines=len(pairs),
-        lossy=sum(text_files.REPLACEMENT in text for pair in pairs for text in pair),
-    )
+) -> Iterator[str]:
+    """Yield a line for each (input, output): log-probability, loss of a token, tokens; by tabs."""
     start = time.monotonic()
-    results = [""] * len(pairs)
-    inputs, outputs = zip(*pairs)
-    for batch in scoring.Scorer(model).score(inputs, outputs):
-        for index, score in batch:
-            results[index] = f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}"
-            report.tokens += score.num_tokens
-            report.truncated += score.truncated
-        report.done += len(batch)
-        report.seconds = time.monotonic() - start
-        progress(report)
-    return results, report
+    scorer = scoring.Scorer(model)
+    for first, window in _windows(pairs):
+        texts = ["\t".join(pair) for pair in window]
+        results = kept.begin(texts) if kept else {}
+        _count(report, texts, results)
+        report.blank = 0  # a blank output has a probability too
+        missing = [place for place in range(len(window)) if place not in results]
+        inputs, outputs = ([window[place][side] for place in missing] for side in (0, 1))
+        for batch in scorer.score(inputs, outputs):
+            new = []
+            for index, score in batch:
+                place = missing[index]
+                figures = f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}"
+                new.append((place, figures))
+                report.tokens += score.num_tokens
+                report.unfinished += score.target_truncated
+                if score.truncated:
+                    report.cut_input(first + place + 1)
+            report.done += len(batch)
+            report.seconds = time.monotonic() - start
+            _keep(results, new, kept)
+            progress(report)
+        yield from (results[place] for place in range(len(window)))
 
 
-def read_lines(path: Path) -> list[str]:
-    """Return a file's lines; raise UserError where it has none."""
-    lines = list(text_files.read_lines(path))
-    if not lines:
+def count_lines(path: Path) -> int | None:
+    """Return how many lines a file has, None for a pipe; raise UserError for an empty one."""
+    if text_files.is_special(path):
+        return None
+    total = sum(1 for _ in text_files.read_lines(path))
+    if not total:
         raise errors.UserError(f"{path} is empty: expected one sentence a line")
-    return lines
+    return total
 
 
-def read_pairs(score_path: Path, source: Path | None) -> list[tuple[str, str]]:
-    """Return the pairs to score.
+def read_pairs(score_path: Path, source: Path | None) -> Iterator[tuple[str, str]]:
+    """Yield the pairs to score.
 
     Args:
       score_path: the outputs, one a line; without `source`, lines "input TAB output".
       source: the inputs, one a line.
     """
-    lines = read_lines(score_path)
     if source is not None:
-        inputs = read_lines(source)
-        if len(inputs) != len(lines):
+        counts = count_lines(source), count_lines(score_path)
+        if None not in counts and counts[0] != counts[1]:
             raise errors.UserError(
-                f"{source} has {len(inputs)} lines, {score_path} has {len(lines)}: "
+                f"{source} has {counts[0]} lines, {score_path} has {counts[1]}: "
                 "expected an output for every input"
             )
-        return list(zip(inputs, lines))
-    pairs = [text.partition("\t") for text in lines]
-    for number, (_, tab, _) in enumerate(pairs, start=1):
+        yield from text_files.read_pairs(source, score_path)
+        return
+    for number, text in enumerate(text_files.read_lines(score_path), start=1):
+        before, tab, after = text.partition("\t")
         if not tab:
             raise errors.UserError(
                 f"{score_path}, line {number}: expected an input, a tab and an output "
                 "(or give the inputs with --decode_from_file)"
             )
-    return [(before, after) for before, _, after in pairs]
+        yield before, after
 
 
-def line(translation: translator.Translation) -> str:
-    """Return the output line: the text, or with n-best text and score by turns, tabs between.
+def line(translation: translator.Translation, *, is_nbest: bool = False) -> str:
+    """Return the output line: the text, or of n-best text and score by turns, tabs between.
 
     In n-best lines a tab of the text itself becomes a space. Line feeds become spaces always.
     """
-    if len(translation.hypotheses) == 1:
+    if not is_nbest:
         return translation.text.replace("\n", " ")
     fields = ((h.text.replace("\t", " "), f"{h.score:.6f}") for h in translation.hypotheses)
     return "\t".join(field for pair in fields for field in pair).replace("\n", " ")
 
 
-def _decode(
-    model: translator.Translator,
-    lines: Sequence[str],
+def _write(
+    target: Path,
+    job: dict[str, Any],
+    outputs: Callable[[journal.Journal | None], Iterator[str]],
     report: Report,
-    *,
-    skip: Container[int] = (),
-) -> Iterator[list[tuple[int, translator.Translation]]]:
-    """Yield batches as they come and keep the report."""
-    start = time.monotonic()
-    wanted = ["" if index in skip else text for index, text in enumerate(lines)]
-    for batch in model.translate_batches(wanted):
-        translations = [translation for _, translation in batch]
-        report.done += len(batch)
-        report.truncated += sum(t.truncated for t in translations)
-        report.unfinished += sum(not t.finished for t in translations)
-        report.repaired += sum(t.repairs > 0 for t in translations)
-        report.tokens += sum(len(t.ids) for t in translations)
-        report.seconds = time.monotonic() - start
-        yield batch
+) -> None:
+    """Write output lines; to a file by way of a journal, which goes when the file is there."""
+    if text_files.is_special(target):
+        text_files.write_lines(target, outputs(None))
+        return
+    if os.path.isdir(target):
+        raise errors.UserError(f"{target} is a folder: give a file to write to")
+    with journal.Journal(target, job) as kept:
+        collections.deque(outputs(kept), maxlen=0)
+        report.kept_as = kept.kept_as
+        text_files.write_lines(target, kept.outputs())
+        kept.delete()
 
 
-def _report(lines: Sequence[str]) -> Report:
-    return Report(
-        lines=len(lines),
-        blank=sum(not text.strip() for text in lines),
-        lossy=sum(text_files.REPLACEMENT in text for text in lines),
-    )
+def _keep(results: dict[int, str], new: list[tuple[int, str]], kept: journal.Journal | None):
+    results.update(new)
+    if kept:
+        kept.add(new)
 
 
-def _digest(lines: Iterable[str]) -> str:
-    digest = hashlib.sha256()
-    for text in lines:
-        digest.update(text.encode("utf-8", errors="surrogatepass") + b"\n")
-    return digest.hexdigest()
+def _blanks(window: list[str], results: dict[int, str], blank: str) -> list[tuple[int, str]]:
+    """Return the output of the blank lines, where that is not nothing."""
+    if not blank:
+        return []
+    return [(place, blank) for place in range(len(window)) if place not in results]
+
+
+def _count(report: Report, window: list[str], results: dict[int, str]) -> None:
+    is_blank = [not text.strip() for text in window]
+    report.lines += len(window)
+    report.blank += sum(is_blank)
+    report.lossy += sum(text_files.REPLACEMENT in text for text in window)
+    report.resumed += sum(not is_blank[place] for place in results)
+
+
+def _windows(lines: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """Yield (number of the first line, lines) of each window."""
+    lines = iter(lines)
+    for first in itertools.count(step=WINDOW):
+        window = list(itertools.islice(lines, WINDOW))
+        if not window:
+            return
+        yield first, window
+
+
+def _identity(model: translator.Translator) -> dict[str, Any]:
+    options = dataclasses.asdict(model.options)
+    return {name: value for name, value in options.items() if name not in _NO_DIFFERENCE}
+
+
+def _refuse_one_file(source: Path, target: Path) -> None:
+    if os.path.isfile(source) and os.path.exists(target) and os.path.samefile(source, target):
+        raise errors.UserError(f"{target} is what is decoded: give another file to write to")

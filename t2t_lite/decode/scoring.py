@@ -16,12 +16,14 @@ from t2t_lite.text import vocabulary as vocabularies
 class PairScore:
     """The natural log-probability of a target given its input, and its tokens, EOS included.
 
-    `truncated` says that only the input's first max_source_length tokens were read.
+    `truncated` says that only the input's first max_source_length tokens were read, and
+    `target_truncated` that a target longer than any output counts only as far as one can go.
     """
 
     log_probability: float
     num_tokens: int
     truncated: bool
+    target_truncated: bool
 
     @property
     def loss(self) -> float:
@@ -45,22 +47,24 @@ class Scorer:
         """Yield (index, score) of every pair in batches, longest first."""
         options = self._translator.options
         sources = self._translator.task.encode(inputs, options.max_source_length)
-        ends = self._translator.task.encode_targets(targets)
-        lengths = [max(len(source.ids), len(end)) for source, end in zip(sources, ends)]
+        limit = options.max_source_length + options.extra_length  # as long as an output can be
+        ends = self._translator.task.encode_targets(targets, limit)
+        lengths = [max(len(one.ids), len(other.ids)) for one, other in zip(sources, ends)]
         for batch in batching.batches(
             lengths, batch_size=options.batch_size, batch_tokens=options.batch_tokens
         ):
             totals = self.log_probabilities(
                 batching.pad([sources[i].ids for i in batch]),
-                batching.pad([ends[i] for i in batch]),
+                batching.pad([ends[i].ids for i in batch]),
             )
             yield [
                 (
                     i,
                     PairScore(
                         log_probability=float(total),
-                        num_tokens=len(ends[i]),
+                        num_tokens=len(ends[i].ids),
                         truncated=sources[i].truncated,
+                        target_truncated=ends[i].truncated,
                     ),
                 )
                 for i, total in zip(batch, totals.numpy())

@@ -203,10 +203,9 @@ class Translator:
         """
         if isinstance(texts, str):
             raise TypeError("expected a list of texts, got one text")
-        indices = [index for index, text in enumerate(texts) if text.strip()]
-        sources = self.task.encode(
-            [texts[index] for index in indices], self.options.max_source_length
-        )
+        limit = self.options.max_source_length
+        indices = [i for i, text in enumerate(texts) if self.task.cut(text, limit).strip()]
+        sources = self.task.encode([texts[index] for index in indices], limit)
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
         starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
@@ -244,7 +243,7 @@ class Translator:
     def _translate_batch(
         self,
         indices: Sequence[int],
-        sources: Sequence[tasks.Source],
+        sources: Sequence[tasks.Encoded],
         prefixes: Sequence[Sequence[int]],
     ) -> list[Translation]:
         """Translate one batch; `indices` of the texts choose the random numbers of each."""
@@ -275,7 +274,7 @@ class Translator:
         ]
 
     def _hypotheses(
-        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.Source
+        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.Encoded
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
@@ -284,7 +283,7 @@ class Translator:
         return tuple(self._hypothesis(hypotheses, row, place, source) for place in places)
 
     def _hypothesis(
-        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.Source
+        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.Encoded
     ) -> Hypothesis:
         ids = hypotheses.ids[row, place, : hypotheses.lengths[row, place]].tolist()
         text, repairs = self.task.decode(ids, source)

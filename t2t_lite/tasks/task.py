@@ -7,6 +7,7 @@ differ from the model's own. A problem names its task, and run.json records it (
 Shapes: B items of a batch, N hypotheses of each, S source length, T output length.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -23,8 +24,8 @@ _BLANK = (
 )
 
 
-class Source(NamedTuple):
-    """An input's ids with EOS, and whether they are cut off."""
+class Encoded(NamedTuple):
+    """A text's ids with EOS, and whether they are cut off."""
 
     ids: list[int]
     truncated: bool
@@ -74,20 +75,45 @@ class Task:
     def __init__(self, vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary):
         self.vocabulary = vocabulary
 
-    def encode(self, texts: Sequence[str], max_length: int) -> list[Source]:
+    def encode(self, texts: Sequence[str], max_length: int) -> list[Encoded]:
         """Return each input's ids, at most max_length, EOS included."""
-        sources = []
-        for ids in self.vocabulary.encode_batch([self.input_text(text) for text in texts]):
-            kept = ids[: max_length - 1]
-            if len(kept) < len(ids) and kept and kept[-1] == self.space_id:
-                kept = kept[:-1]
-            sources.append(Source([*kept, vocabularies.EOS_ID], truncated=len(kept) < len(ids)))
-        return sources
+        cut = [self.cut(text, max_length) for text in texts]
+        rows = self.vocabulary.encode_batch([self.input_text(text) for text in cut])
+        return [
+            _end(ids, max_length, self.space_id, is_cut=len(short) < len(text))
+            for ids, short, text in zip(rows, cut, texts)
+        ]
 
-    def encode_targets(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of given outputs, with EOS; UserError with its number for what is none."""
+    def encode_targets(self, texts: Sequence[str], max_length: int) -> list[Encoded]:
+        """Return the ids of given outputs, at most max_length, EOS included.
+
+        Raises UserError with an output's number where it is none.
+        """
         targets = [self.target_text(text, number) for number, text in enumerate(texts, 1)]
-        return [[*ids, vocabularies.EOS_ID] for ids in self.vocabulary.encode_batch(targets)]
+        return [_end(ids, max_length) for ids in self.vocabulary.encode_batch(targets)]
+
+    def cut(self, text: str, max_length: int) -> str:
+        """Return as much of a text as max_length tokens can hold, and more: the rest is not read.
+
+        A tokenizer takes time and memory for all that it is given.
+        """
+        limit = self.max_bytes(max_length)
+        if 4 * len(text) <= limit:  # a character has four bytes at most
+            return text
+        data = text.encode("utf-8", errors="surrogatepass")
+        return text if len(data) <= limit else data[:limit].decode("utf-8", errors="ignore")
+
+    def max_bytes(self, max_length: int) -> int:
+        """Return twice the bytes that max_length tokens can spell.
+
+        Twice, so that how a word at the cut is divided cannot change the tokens that are kept.
+        """
+        return 2 * max_length * self._longest_piece
+
+    @functools.cached_property
+    def _longest_piece(self) -> int:
+        pieces = map(self.vocabulary.piece, range(self.vocabulary.size))
+        return max(len(piece.encode("utf-8", errors="surrogatepass")) for piece in pieces)
 
     def input_text(self, text: str) -> str:
         """Return an input as the vocabulary has learnt inputs."""
@@ -97,7 +123,7 @@ class Task:
         """Return output `number` as the vocabulary has learnt targets."""
         return text
 
-    def decode(self, ids: Sequence[int], source: Source) -> Output:
+    def decode(self, ids: Sequence[int], source: Encoded) -> Output:
         """Return the output that ids spell, given its input."""
         return Output(self.vocabulary.decode(ids))
 
@@ -139,15 +165,23 @@ class GraphText(tf.Module):
 
     def encode(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of inputs, string [B], at most max_length each, EOS included."""
-        texts, is_blank = _valid(texts)
+        texts, is_cut, is_blank = self._valid(texts, max_length)
         tokens = self._tokenizer.tokenize(self._task.graph_inputs(texts))
-        return _ended(tokens, max_length, is_blank, self._task.space_id)
+        return _end_rows(tokens, max_length, is_cut, is_blank, self._task.space_id)
 
     def encode_targets(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of outputs to score, string [B]."""
-        texts, is_blank = _valid(texts)
+        texts, is_cut, is_blank = self._valid(texts, max_length)
         tokens = self._tokenizer.tokenize(self._task.graph_targets(texts))
-        return _ended(tokens, max_length, is_blank)
+        return _end_rows(tokens, max_length, is_cut, is_blank)
+
+    def _valid(self, texts: tf.Tensor, max_length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Return bytes as valid UTF-8 (`Task.cut`), which of them were cut and which are blank."""
+        max_bytes = self._task.max_bytes(max_length)
+        is_cut = tf.strings.length(texts) > max_bytes
+        texts = tf.strings.substr(texts, 0, max_bytes)
+        texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
+        return texts, is_cut, tf.strings.regex_full_match(texts, _BLANK)
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the texts, string [B, ...], of ids [B, ..., T] that are padded with 0."""
@@ -168,19 +202,32 @@ def rows_of_ids(ids: tf.Tensor, max_length: int, vocab_size: int) -> Rows:
     """
     is_token = (ids > vocabularies.EOS_ID) & (ids < vocab_size)
     is_blank = ~tf.reduce_any(is_token, axis=1)
-    return _ended(tf.ragged.boolean_mask(ids, is_token), max_length, is_blank)
+    return _end_rows(
+        tf.ragged.boolean_mask(ids, is_token), max_length, tf.zeros_like(is_blank), is_blank
+    )
 
 
-def _valid(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return bytes as valid UTF-8, and which are blank."""
-    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-    return texts, tf.strings.regex_full_match(texts, _BLANK)
+def _end(
+    ids: list[int], max_length: int, space_id: int | None = None, *, is_cut: bool = False
+) -> Encoded:
+    """Cut ids at max_length - 1 and end them with EOS; space_id does not stay at a cut.
+
+    `is_cut` says that they are of a text that was cut already.
+    """
+    kept = ids[: max_length - 1]
+    if len(kept) < len(ids) and kept and kept[-1] == space_id:
+        kept = kept[:-1]
+    return Encoded([*kept, vocabularies.EOS_ID], truncated=is_cut or len(kept) < len(ids))
 
 
-def _ended(
-    tokens: tf.RaggedTensor, max_length: int, is_blank: tf.Tensor, space_id: int | None = None
+def _end_rows(
+    tokens: tf.RaggedTensor,
+    max_length: int,
+    is_cut: tf.Tensor,
+    is_blank: tf.Tensor,
+    space_id: int | None = None,
 ) -> Rows:
-    """Cut rows at max_length - 1 tokens and end each with EOS; space_id does not stay at a cut."""
+    """Do to rows in a graph what `_end` does to a list."""
     truncated = tokens.row_lengths() >= max_length
     kept = tokens[:, : max_length - 1]
     num_kept = tf.cast(kept.row_lengths(), tf.int32)
@@ -192,6 +239,6 @@ def _ended(
     return Rows(
         ids=tf.where(is_end, vocabularies.EOS_ID, ids),
         lengths=num_kept + 1,
-        truncated=truncated,
+        truncated=truncated | is_cut,
         is_blank=is_blank,
     )

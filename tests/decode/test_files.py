@@ -1,3 +1,4 @@
+import dataclasses
 import gzip
 
 import pytest
@@ -31,7 +32,7 @@ def test_every_input_line_has_its_output_line(model, tmp_path):
     source.write_bytes("\n".join(LINES).encode())  # the last line is not ended
     report = files.decode_file(model, source, target)
     assert _lines(target) == _expected(model, LINES)
-    assert (report.lines, report.blank, report.done, report.left) == (11, 2, 9, 0)
+    assert (report.total, report.blank, report.done, report.left) == (11, 2, 9, 0)
     assert report.unfinished > 0
     assert sorted(path.name for path in target.parent.iterdir()) == ["file"]
 
@@ -101,16 +102,80 @@ def test_another_job_does_not_use_what_is_left(model, tmp_path, monkeypatch, cha
     assert _lines(target) == _expected(model, lines)
 
 
+def test_what_changes_no_output_lets_a_job_go_on(model, tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("\n".join(LINES))
+    with pytest.raises(_InterruptedError):
+        files.decode_file(model, source, target, progress=_interrupt_after(2))
+    changed = dataclasses.replace(model.options, batch_size=3, batch_tokens=50)
+    other = translator.Translator(tiny_run.model(), tiny_run.task(), changed, name="a")
+    assert files.decode_file(other, source, target).resumed == 4
+
+
+def test_a_journal_that_does_not_fit_is_kept(model, tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("\n".join(LINES))
+    with pytest.raises(_InterruptedError):
+        files.decode_file(model, source, target, progress=_interrupt_after(2))
+    journal_before = (tmp_path / "out.partial").read_bytes()
+    other = translator.Translator(tiny_run.model(2), tiny_run.task(), model.options, name="b")
+    report = files.decode_file(other, source, target)
+    assert report.kept_as == tmp_path / "out.partial.1"
+    assert (tmp_path / "out.partial.1").read_bytes() == journal_before
+    assert _lines(target) == _expected(other, LINES)
+
+
+def test_windows_change_nothing_and_their_results_are_kept(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "WINDOW", 3)
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("\n".join(LINES))
+    with pytest.raises(_InterruptedError):
+        files.decode_file(model, source, target, progress=_interrupt_after(3))
+    lines = [*LINES[:-1], "another end"]  # of the last window: what was made before it stays
+    source.write_text("\n".join(lines))
+    report = files.decode_file(model, source, target)
+    assert report.resumed >= 5
+    assert _lines(target) == _expected(model, lines)
+
+
+def test_blank_lines_have_as_many_columns_as_others(tmp_path):
+    decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2, return_beams=2)
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+    (tmp_path / "in").write_text("a dog\n\n")
+    files.decode_file(model, tmp_path / "in", tmp_path / "out")
+    assert [line.count("\t") % 2 for line in _lines(tmp_path / "out")] == [1, 1]
+    assert _lines(tmp_path / "out")[1] == "\t0.000000"
+
+
+def test_cut_inputs_are_named(tmp_path):
+    decode_options = options.for_model(tiny_run.HPARAMS, beam_size=1, max_source_length=6)
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+    (tmp_path / "in").write_text("a\n" + "a dog runs " * 9 + "\n\n" + "in the park " * 9 + "\n")
+    report = files.decode_file(model, tmp_path / "in", tmp_path / "out")
+    assert (report.truncated, report.truncated_lines) == (2, [2, 4])
+
+
+def test_the_source_is_not_overwritten(model, tmp_path):
+    (tmp_path / "in").write_text("a dog\n")
+    (tmp_path / "link").symlink_to(tmp_path / "in")
+    with pytest.raises(errors.UserError, match="another file"):
+        files.decode_file(model, tmp_path / "in", tmp_path / "link")
+    with pytest.raises(errors.UserError, match="is a folder"):
+        files.decode_file(model, tmp_path / "in", tmp_path)
+    assert (tmp_path / "in").read_text() == "a dog\n"
+
+
 def test_a_journal_survives_several_interruptions(tmp_path):
-    job = {"name": "job"}
+    job, lines = {"name": "job"}, ["x"] * 6
     for start in (0, 2, 4):
         with journal.Journal(tmp_path / "out", job) as kept:
-            assert sorted(kept.results) == list(range(start))
+            assert sorted(kept.begin(lines)) == list(range(start))
             kept.add([(start, "a\nb"), (start + 1, "\u2028")])
     with journal.Journal(tmp_path / "out", job) as kept:
-        assert kept.results == {i: ["a\nb", "\u2028"][i % 2] for i in range(6)}
+        assert kept.begin(lines) == {i: ["a\nb", "\u2028"][i % 2] for i in range(6)}
+        assert list(kept.outputs()) == ["a\nb", "\u2028"] * 3
     with journal.Journal(tmp_path / "out", {"name": "other"}) as kept:
-        assert kept.results == {}
+        assert kept.begin(lines) == {}
 
 
 def _translation(*texts):
@@ -124,7 +189,9 @@ def _translation(*texts):
 
 def test_a_line_has_no_line_feed_and_n_best_have_tabs():
     assert files.line(_translation("a\nb\tc")) == "a b\tc"
-    assert files.line(_translation("a\tb", "c\nd")) == "a b\t-0.250000\tc d\t-0.500000"
+    assert (
+        files.line(_translation("a\tb", "c\nd"), is_nbest=True) == "a b\t-0.250000\tc d\t-0.500000"
+    )
 
 
 def test_pairs_to_score(tmp_path):
@@ -133,18 +200,28 @@ def test_pairs_to_score(tmp_path):
     outputs.write_text("x\ny z\n")
     both.write_text("a\tx\nb\ty z\n")
     expected = [("a", "x"), ("b", "y z")]
-    assert files.read_pairs(outputs, inputs) == expected
-    assert files.read_pairs(both, None) == expected
+    assert list(files.read_pairs(outputs, inputs)) == expected
+    assert list(files.read_pairs(both, None)) == expected
     with pytest.raises(errors.UserError, match="line 1: expected an input, a tab"):
-        files.read_pairs(outputs, None)
+        list(files.read_pairs(outputs, None))
     inputs.write_text("a\n")
     with pytest.raises(errors.UserError, match="has 1 lines"):
-        files.read_pairs(outputs, inputs)
+        list(files.read_pairs(outputs, inputs))
 
 
-def test_scores_are_a_line_each(model):
-    lines, report = files.score_pairs(model, [("a dog", "zwei"), ("he sleeps", "so")])
-    for text in lines:
+def test_scores_are_a_line_each_and_go_on(model, tmp_path):
+    pairs = [("a dog", "zwei"), ("he sleeps", "so"), ("a", ""), ("in the park", "da")]
+    with pytest.raises(_InterruptedError):
+        files.score_file(model, pairs, tmp_path / "out", progress=_interrupt_after(1))
+    report = files.score_file(model, pairs, tmp_path / "out")
+    assert (report.resumed, report.done) == (2, 2)
+    for text in _lines(tmp_path / "out"):
         log_probability, loss, tokens = map(float, text.split("\t"))
         assert log_probability == pytest.approx(-loss * tokens, abs=1e-4)
-    assert report.done == 2
+
+
+def test_a_target_longer_than_an_output_can_be_is_cut(model, tmp_path):
+    limit = model.options.max_source_length + model.options.extra_length
+    report = files.score_file(model, [("a dog", "x y " * 9_999)], tmp_path / "out")
+    assert report.unfinished == 1
+    assert _lines(tmp_path / "out")[0].endswith(f"\t{limit}")

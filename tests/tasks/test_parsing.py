@@ -146,7 +146,7 @@ def test_the_deepest_bracket_is_no_end(monkeypatch):
 
 def test_scoring_says_which_output_is_no_tree():
     with pytest.raises(errors.UserError, match="output 2 is no tree"):
-        _parser().task.encode_targets(["(S (NP (XX a)))", "(S"])
+        _parser().task.encode_targets(["(S (NP (XX a)))", "(S"], 99)
 
 
 @pytest.mark.parametrize("change", [{"sampling": True}, {"prefix": "(S"}, {"min_length": 3}])

@@ -1,5 +1,6 @@
 """Text to ids and back in a graph, against the vocabulary outside of it."""
 
+import resource
 import sys
 
 import pytest
@@ -78,3 +79,25 @@ def test_clients_ids_are_put_in_order():
     assert _rows(found) == [[5, 6, EOS]] * 3 + [[EOS], [5, 6, 7, EOS]]
     assert found.truncated.numpy().tolist() == [False, False, False, False, True]
     assert found.is_blank.numpy().tolist() == [False, False, False, True, False]
+
+
+def test_a_text_is_read_as_far_as_its_tokens_can_reach(coder):
+    """What is left out before the tokenizer changes neither the tokens that are kept nor a flag."""
+    texts = ["a dog runs " * 5000, "x" * 100_000, "☃" * 50_000, "a dog", " " * 90_000 + "a dog"]
+    limit = 12
+    expected = [[*ids[: limit - 1], EOS] for ids in tiny_run.subwords().encode_batch(texts)]
+    outside = tiny_run.task().encode(texts, limit)
+    inside = coder.encode(tf.constant(texts), limit)
+    assert [source.ids for source in outside] == _rows(inside) == expected
+    cut = [True, True, True, False, True]
+    assert [source.truncated for source in outside] == inside.truncated.numpy().tolist() == cut
+    assert inside.is_blank.numpy().tolist() == [False, False, False, False, True]
+
+
+def test_a_request_of_100_megabytes_costs_little(coder):
+    text = tf.constant([b"a dog runs " * 9_500_000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    encode = tf.function(lambda texts: coder.encode(texts, 512).ids)
+    encode(text)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 50_000  # KiB; tokenizing all of it takes 2.5 GB
