@@ -8,10 +8,8 @@ use to anyone.
 """
 
 import collections
-import contextlib
 import dataclasses
-import fcntl
-import importlib.metadata
+import functools
 import itertools
 import json
 import os
@@ -23,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.data import manifest, shards, spill, workers
+from t2t_lite.data import manifest, resuming, shards, spill, workers
 from t2t_lite.data import problem as problems
 from t2t_lite.text import cleaning as cleanings
 from t2t_lite.text import text_files, vocabulary
@@ -66,22 +64,22 @@ def generate(
             "random_seed": random_seed,
             **dataclasses.asdict(cleaning),
         },
-        "raw_files": spill.file_entries(problem.raw_files(raw_dir)),
+        "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
     }
     work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
     if not overwrite:
-        existing = _existing(problem, data_dir, request)
+        existing = resuming.existing(problem, data_dir, request)
         if existing:
             shutil.rmtree(work_dir, ignore_errors=True)  # killed while it was being removed
             return existing
     read = _Reader(problem, raw_dir, tmp_dir or work_dir / "tmp", chunk_pairs)
     num_workers = num_workers or os.cpu_count() or 1
-    with _only_one(work_dir):
-        _begin(problem, data_dir, work_dir, request, overwrite=overwrite)
+    with resuming.only_one(work_dir):
+        resuming.begin(problem, data_dir, work_dir, request, overwrite=overwrite)
         try:
             plan, vocab = _plan(read, work_dir, vocab_size, random_seed, progress)
         except errors.UserError:
-            _undo_beginning(data_dir, work_dir)
+            resuming.undo_beginning(data_dir, work_dir)
             raise
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
@@ -95,18 +93,7 @@ def generate(
         )
         _encode(job, read, vocab, num_workers, progress)
         _gather(job, num_workers, progress)
-        vocab_path = data_dir / problem.vocabulary_file(vocab_size)
-        with text_files.replacing(vocab_path) as file:
-            file.write(vocab.model_bytes)
-        finished = manifest.Manifest(
-            problem=problem.base_name,
-            data_dir=data_dir,
-            versions=_versions(),
-            vocabulary=_vocabulary_entry(job, vocab_path, vocab),
-            splits={"train": _train_entry(job), **_write_other_splits(job, read, vocab)},
-            **request,
-        )
-        manifest.save(finished)
+        finished = _finish(job, read, vocab, request)
     shutil.rmtree(work_dir)
     return finished
 
@@ -132,111 +119,13 @@ class _Reader:
             yield first, [one["inputs"] for one in chunk], [one["targets"] for one in chunk]
 
 
-# Beginning, and going on
-
-
-def _existing(problem, data_dir: pathlib.Path, request: dict) -> manifest.Manifest | None:
-    """Return the finished data if they are what is asked for; None if there are none."""
-    if not (data_dir / manifest.file_name(problem.base_name)).exists():
-        return None
-    found = manifest.load(data_dir, problem)
-    _refuse_difference(
-        f"{data_dir} holds {problem.base_name}",
-        {"options": found.options, "raw_files": found.raw_files},
-        request,
-    )
-    found.check_files()
-    return found
-
-
-def _begin(problem, data_dir, work_dir, request: dict, *, overwrite: bool) -> None:
-    """Make sure that work_dir continues this request and no other."""
-    data_dir.mkdir(parents=True, exist_ok=True)
-    finished = data_dir / manifest.file_name(problem.base_name)
-    path, plan = work_dir / "request.json", work_dir / "plan.json"
-    request = {**request, "versions": _versions()}
-    if path.exists() and plan.exists() and not finished.exists():
-        old = json.loads(path.read_text("utf-8"))
-        if old == request:
-            return
-        if not overwrite:
-            where = f"{work_dir} holds an unfinished {problem.base_name}"
-            _refuse_difference(where, old, request)
-    # The manifest goes first: what it spoke for is about to go.
-    finished.unlink(missing_ok=True)
-    for shard in shards.find(data_dir, problem.base_name, "*"):
-        if not overwrite:
-            raise errors.UserError(
-                f"{data_dir} holds {shard.name}, which no manifest speaks for; "
-                "give another --data_dir or remove it with --overwrite"
-            )
-        shard.unlink()
-    for half_written in data_dir.glob(f"{problem.base_name}-*.incomplete"):
-        half_written.unlink()
-    for entry in work_dir.iterdir():
-        if entry.name != "lock":
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    spill.write_json(path, request)
-
-
-def _undo_beginning(data_dir: pathlib.Path, work_dir: pathlib.Path) -> None:
-    """Remove the folders of a work that cannot begin, but not what was downloaded into them."""
-    if not (work_dir / "tmp").exists():
-        shutil.rmtree(work_dir)
-        with contextlib.suppress(OSError):  # it is not empty: not ours
-            data_dir.rmdir()
-
-
-def _refuse_difference(where: str, old: dict, new: dict) -> None:
-    """Raise UserError that names what differs between two requests."""
-    old, new = (
-        {
-            **request["options"],
-            **request.get("versions", {}),
-            **{f"file {f['name']}": f"{f['bytes']} bytes {f['sha256'][:8]}" for f in files},
-        }
-        for request in (old, new)
-        for files in [request["raw_files"]]
-    )
-    differences = [
-        f"{key} {old.get(key, 'absent')} -> {new.get(key, 'absent')}"
-        for key in {**old, **new}
-        if old.get(key) != new.get(key)
-    ]
-    if differences:
-        raise errors.UserError(
-            f"{where} made otherwise: {', '.join(differences)}; give another --data_dir, "
-            "the same flags and files as then, or --overwrite"
-        )
-
-
-def _versions() -> dict[str, str]:
-    """Return what may change the bytes: of the format and of SentencePiece."""
-    return {
-        "t2t_lite_data": str(manifest.FORMAT),
-        "sentencepiece": importlib.metadata.version("sentencepiece"),
-    }
-
-
-@contextlib.contextmanager
-def _only_one(work_dir: pathlib.Path) -> Iterator[None]:
-    """Hold the folder's lock; UserError if another process does."""
-    work_dir.mkdir(parents=True, exist_ok=True)
-    with open(work_dir / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise errors.UserError(f"another process is at work in {work_dir}") from error
-        yield
-
-
 # First pass
 
 
 def _plan(
     read: _Reader, work_dir, vocab_size: int, seed: int, progress: Progress
 ) -> tuple[dict[str, int], vocabulary.Vocabulary]:
-    """Count the pairs and learn the vocabulary, or read what an earlier run found."""
+    """Count the pairs and learn the vocabulary, or read what an earlier run left."""
     plan_path, model_path = work_dir / "plan.json", work_dir / "vocabulary.model"
     if plan_path.exists():
         return json.loads(plan_path.read_text()), vocabulary.Vocabulary.load(model_path)
@@ -249,7 +138,7 @@ def _plan(
         file.write(model)
     num_shards = min(MAX_SHARDS, -(-pairs // _PAIRS_PER_SHARD))
     plan = {"pairs": pairs, "num_shards": num_shards, "chunk_pairs": read.chunk_pairs}
-    spill.write_json(plan_path, plan)
+    text_files.write_json(plan_path, plan)
     return plan, vocabulary.Vocabulary(model)
 
 
@@ -288,7 +177,7 @@ def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str
 
 
 def _encode(job, read: _Reader, vocab, num_workers: int, progress: Progress) -> None:
-    """Spill every chunk that is not spilt yet."""
+    """Spill every chunk that is not there yet."""
     missing = [i for i in range(job.num_chunks) if not spill.chunk_report(job, i).exists()]
     if not missing or all(spill.shard_report(job, i).exists() for i in range(job.num_shards)):
         return
@@ -299,17 +188,9 @@ def _encode(job, read: _Reader, vocab, num_workers: int, progress: Progress) -> 
         if chunk in wanted
     )
     done = job.num_chunks - len(missing)
-    encode = _Encode(vocab.model_bytes)
+    encode = functools.partial(spill.encode_chunk, model_bytes=vocab.model_bytes)
     for finished in workers.run(encode, tasks, num_workers=min(num_workers, len(missing))):
         progress("encode", done + finished, job.num_chunks)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Encode:
-    model_bytes: bytes
-
-    def __call__(self, *task: Any) -> None:
-        spill.encode_chunk(*task, model_bytes=self.model_bytes)
 
 
 def _gather(job: spill.Job, num_workers: int, progress: Progress) -> None:
@@ -332,17 +213,36 @@ def _is_finished(job: spill.Job, shard: int) -> bool:
     return path.exists() and path.stat().st_size == entry["bytes"]
 
 
-# What the manifest says
+# What is not sharded, and what the manifest says
 
 
-def _train_entry(job: spill.Job) -> dict[str, Any]:
+def _finish(job: spill.Job, read: _Reader, vocab, request: dict[str, Any]) -> manifest.Manifest:
+    """Write the vocabulary, the other splits and, last of all, the manifest."""
+    vocab_size = request["options"]["vocab_size"]
+    vocab_path = job.data_dir / read.problem.vocabulary_file(vocab_size)
+    with text_files.replacing(vocab_path) as file:
+        file.write(vocab.model_bytes)
     counts, dropped = _chunk_totals(job)
+    train = _train_entry(job, counts, dropped)
+    finished = manifest.Manifest(
+        problem=job.base_name,
+        data_dir=job.data_dir,
+        versions=resuming.versions(),
+        vocabulary=_vocabulary_entry(counts, vocab_path, vocab),
+        splits={"train": train, **_write_other_splits(job, read, vocab)},
+        **request,
+    )
+    manifest.save(finished)
+    return finished
+
+
+def _train_entry(job: spill.Job, counts: dict[str, int], dropped: dict[str, int]) -> dict[str, Any]:
     reports = [json.loads(spill.shard_report(job, i).read_text()) for i in range(job.num_shards)]
-    rows: dict[tuple[int, int], int] = {}
+    pairs: collections.Counter[tuple[int, int]] = collections.Counter()
     for source, target, number in itertools.chain.from_iterable(r["lengths"] for r in reports):
-        rows[source, target] = rows.get((source, target), 0) + number
+        pairs[source, target] += number
     if job.cleaning.drop_duplicates:
-        dropped["duplicate"] = sum(report["duplicates"] for report in reports)
+        dropped = {**dropped, "duplicate": sum(report["duplicates"] for report in reports)}
     return {
         "pairs": sum(report["shard"]["records"] for report in reports),
         "pairs_read": counts["pairs"],
@@ -351,20 +251,19 @@ def _train_entry(job: spill.Job) -> dict[str, Any]:
         "source_tokens": sum(report["source_tokens"] for report in reports),
         "target_tokens": sum(report["target_tokens"] for report in reports),
         "shards": [report["shard"] for report in reports],
-        "lengths": [[*cell, rows[cell]] for cell in sorted(rows)],
+        "lengths": [[*lengths, pairs[lengths]] for lengths in sorted(pairs)],
     }
 
 
 def _chunk_totals(job: spill.Job) -> tuple[dict[str, int], dict[str, int]]:
     """Return the sums of the chunks' counts and of the pairs dropped by reason."""
-    counts: dict[str, int] = {}
-    dropped = {"empty": 0, "too_long": 0, "length_ratio": 0}
+    counts: collections.Counter[str] = collections.Counter()
+    dropped = collections.Counter(empty=0, too_long=0, length_ratio=0)
     for i in range(job.num_chunks):
         report = json.loads(spill.chunk_report(job, i).read_text())
-        for totals, part in ((counts, report["counts"]), (dropped, report["dropped"])):
-            for key, number in part.items():
-                totals[key] = totals.get(key, 0) + number
-    return counts, dropped
+        counts.update(report["counts"])
+        dropped.update(report["dropped"])
+    return dict(counts), dict(dropped)
 
 
 def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[str, Any]]:
@@ -373,8 +272,8 @@ def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[
     for split in read.splits:
         if split == "train":
             continue
-        found = list(read.samples(split))
-        samples = [sample for sample in found if sample.get("reference") != ""]
+        every = list(read.samples(split))
+        samples = [sample for sample in every if sample.get("reference") != ""]
         sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
         ids = [[[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] for side in sides]
         path = job.data_dir / shards.name(job.base_name, split, 0, 1)
@@ -388,18 +287,17 @@ def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[
             "pairs": len(samples),
             "source_tokens": int(lengths[0].sum()),
             "target_tokens": int(lengths[1].sum()),
-            "text": [spill.file_entry(text_path) for text_path in text],
-            "shards": [{**spill.file_entry(path), "records": len(samples)}],
+            "text": [manifest.file_entry(text_path) for text_path in text],
+            "shards": [{**manifest.file_entry(path), "records": len(samples)}],
             "lengths": manifest.histogram(*lengths),
         }
-        if len(samples) < len(found):
-            entries[split]["dropped"] = {"empty": len(found) - len(samples)}
+        if len(samples) < len(every):
+            entries[split]["dropped"] = {"empty": len(every) - len(samples)}
     return entries
 
 
-def _vocabulary_entry(job: spill.Job, path: pathlib.Path, vocab) -> dict[str, Any]:
-    counts, _ = _chunk_totals(job)
-    entry = spill.file_entry(path)
+def _vocabulary_entry(counts: dict[str, int], path: pathlib.Path, vocab) -> dict[str, Any]:
+    entry = manifest.file_entry(path)
     return {
         "file": entry.pop("name"),
         **entry,

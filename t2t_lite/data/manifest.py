@@ -5,12 +5,15 @@ versions, raw files with their hashes), what was kept and what was dropped and w
 its size and hash, and the histogram of lengths from which the pipeline chooses its buckets.
 """
 
+import collections
 import dataclasses
+import hashlib
 import itertools
 import json
 import os
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,11 +71,13 @@ class Manifest:
         """Raise UserError where a file is missing or has another size than the manifest says."""
         for entry in self.files():
             path = self.data_dir / entry["name"]
-            if not path.is_file():
-                raise self._mismatch(f"lacks {entry['name']}")
-            size = path.stat().st_size
+            size = path.stat().st_size if path.is_file() else None
             if size != entry["bytes"]:
-                raise self._mismatch(f"has {size} bytes in {entry['name']}, not {entry['bytes']}")
+                has = f"has {size} bytes in {path.name}, not {entry['bytes']}"
+                raise errors.UserError(
+                    f"{self.data_dir} {f'lacks {path.name}' if size is None else has}, against "
+                    f"{file_name(self.problem)}: generate the data again with --overwrite"
+                )
 
     def files(self) -> list[dict[str, Any]]:
         """Return every file that the manifest speaks for: name, bytes, sha256."""
@@ -88,12 +93,6 @@ class Manifest:
                 f"it has {', '.join(self.splits)}"
             )
         return self.splits[name]
-
-    def _mismatch(self, what: str) -> errors.UserError:
-        return errors.UserError(
-            f"{self.data_dir} {what}, against {file_name(self.problem)}: "
-            "generate the data again with --overwrite"
-        )
 
 
 def file_name(base_name: str) -> str:
@@ -112,10 +111,10 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
     try:
         fields = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        found = _of_t2t(data_dir, problem)
-        if found is None:
+        of_t2t = _of_t2t(data_dir, problem)
+        if of_t2t is None:
             raise _absent(data_dir, problem) from None
-        return found
+        return of_t2t
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise errors.UserError(f"{path} is not a manifest: {error}") from error
     if fields.pop("format", None) != FORMAT:
@@ -154,12 +153,35 @@ def problem_text(data_dir: str | os.PathLike[str], problem: problems.Problem, sp
             f"{data_dir} has no text of split {split!r} of {problem.name}; it has {known or 'none'}"
         )
     loaded.check_files()
-    if not loaded.splits[split]["text"]:  # T2T's
+    if loaded.splits[split]["text"]:
+        names = text_names(problem.base_name, split)
+        inputs, targets = (list(text_files.read_lines(loaded.data_dir / name)) for name in names)
+    else:  # T2T's
         inputs, targets = _decoded(loaded, split)
-        return Text(targets, inputs) if problem.is_reversed else Text(inputs, targets)
-    names = text_names(problem.base_name, split)
-    inputs, targets = (list(text_files.read_lines(loaded.data_dir / name)) for name in names)
     return Text(targets, inputs) if problem.is_reversed else Text(inputs, targets)
+
+
+def file_entries(paths: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
+    """Return the entries of files, each under a name of its own.
+
+    Files of one name are called as seen from the folder that all files have in common: 02/a.mrg and
+    03/a.mrg, but b.mrg.
+    """
+    if not paths:
+        return []
+    times = collections.Counter(path.name for path in set(paths))
+    folder = os.path.commonpath([path.parent for path in paths])
+    return [
+        file_entry(path, None if times[path.name] == 1 else path.relative_to(folder).as_posix())
+        for path in paths
+    ]
+
+
+def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:
+    """Return a file's name, size and SHA-256 for the manifest."""
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"name": name or path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def histogram(sources: np.ndarray, targets: np.ndarray) -> list[list[int]]:

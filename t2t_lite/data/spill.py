@@ -1,4 +1,4 @@
-"""A global shuffle that never holds the corpus: chunks of pairs are spilt, then gathered by shard.
+"""A global shuffle that never holds the corpus: pairs are spilled by chunk, then gathered by shard.
 
     encode_chunk   pairs 40,000 ... 59,999 -> chunk-00002.{records,npy,json}, sorted by shard
     gather_shard   its part of every chunk -> <problem>-train-00007-of-00100, in shuffled order
@@ -15,11 +15,8 @@ import collections
 import dataclasses
 import functools
 import hashlib
-import json
-import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +88,7 @@ def encode_chunk(
         file.writelines(records[i] for i in by_shard)
     with text_files.replacing(stem.with_suffix(".npy")) as file:
         np.save(file, index)
-    write_json(chunk_report(job, chunk), {"counts": counts, "dropped": dropped})
+    text_files.write_json(chunk_report(job, chunk), {"counts": counts, "dropped": dropped})
 
 
 def gather_shard(job: Job, shard: int) -> None:
@@ -118,13 +115,13 @@ def gather_shard(job: Job, shard: int) -> None:
     path = job.data_dir / shards.name(job.base_name, "train", shard, job.num_shards)
     shards.write(path, [records[i] for i in kept])
     report = {
-        "shard": {**file_entry(path), "records": len(kept)},
+        "shard": {**manifest.file_entry(path), "records": len(kept)},
         "duplicates": len(index) - len(kept),
         "lengths": manifest.histogram(index["source"][kept], index["target"][kept]),
         "source_tokens": int(index["source"][kept].sum()),
         "target_tokens": int(index["target"][kept].sum()),
     }
-    write_json(shard_report(job, shard), report)
+    text_files.write_json(shard_report(job, shard), report)
 
 
 def chunk_report(job: Job, chunk: int) -> pathlib.Path:
@@ -135,35 +132,6 @@ def chunk_report(job: Job, chunk: int) -> pathlib.Path:
 def shard_report(job: Job, shard: int) -> pathlib.Path:
     """Return the file that says that a shard is done."""
     return job.work_dir / f"shard-{shard:05d}.json"
-
-
-def write_json(path: pathlib.Path, content: Any) -> None:
-    """Write a small json file at once or not at all."""
-    with text_files.replacing(path) as file:
-        file.write(json.dumps(content).encode("utf-8"))
-
-
-def file_entries(paths: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
-    """Return the entries of files, each under a name of its own.
-
-    Files of one name are called as seen from the folder that all files have in common: 02/a.mrg and
-    03/a.mrg, but b.mrg.
-    """
-    if not paths:
-        return []
-    times = collections.Counter(path.name for path in set(paths))
-    folder = os.path.commonpath([path.parent for path in paths])
-    return [
-        file_entry(path, None if times[path.name] == 1 else path.relative_to(folder).as_posix())
-        for path in paths
-    ]
-
-
-def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:
-    """Return a file's name, size and SHA-256 for the manifest."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return {"name": name or path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def hash_keys(seed: int, first: int, count: int) -> np.ndarray:

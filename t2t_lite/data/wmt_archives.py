@@ -26,9 +26,10 @@ class Archives:
 
     def __init__(self, config: str):
         self.config = config
+        self._unpacked: dict[tuple[str, str], dict[str, Any]] = {}
 
     def placed(self, raw_dir: str | os.PathLike[str]) -> list[pathlib.Path]:
-        """Return the archives in raw_dir; raise UserError with what is missing, and whence."""
+        """Return the archives in raw_dir; raise UserError with what to download."""
         paths = {url: pathlib.Path(raw_dir) / name for url, name in self._names().items()}
         missing = [url for url, path in paths.items() if not path.is_file()]
         if missing:
@@ -51,7 +52,10 @@ class Archives:
         The archives are taken from raw_dir, or else downloaded into tmp_dir, where they are
         unpacked too. Raises UserError at once where there is no network.
         """
-        for subset, folders in self._unpacked(raw_dir, tmp_dir)[split]:
+        places = str(raw_dir), str(tmp_dir)
+        if places not in self._unpacked:
+            self._unpacked[places] = self._unpack(raw_dir, tmp_dir)
+        for subset, folders in self._unpacked[places][split]:
             paths = self._paths(subset, folders, languages)
             yield from bitexts.read(paths, languages)
 
@@ -74,18 +78,8 @@ class Archives:
         urls = [url for name in subsets for url in wmt.DATASET_MAP[name].get_url(self._source)]
         return {url: pathlib.PurePosixPath(parse.urlsplit(url).path).name for url in urls}
 
-    def _unpacked(self, raw_dir, tmp_dir) -> dict[str, list[tuple[str, list[str]]]]:
-        """Return for each split its subsets with the folders that they were unpacked into."""
-        key = str(raw_dir), str(tmp_dir)
-        if key not in self._cache:
-            self._cache[key] = self._unpack(raw_dir, tmp_dir)
-        return self._cache[key]
-
-    @functools.cached_property
-    def _cache(self) -> dict[tuple[str, str], dict[str, list[tuple[str, list[str]]]]]:
-        return {}
-
     def _unpack(self, raw_dir, tmp_dir) -> dict[str, list[tuple[str, list[str]]]]:
+        """Return for each split its subsets with the folders that they were unpacked into."""
         from tensorflow_datasets.core import download
         from tensorflow_datasets.core.download import checksums, download_manager
 

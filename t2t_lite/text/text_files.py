@@ -9,6 +9,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import json
 import lzma
 import os
 import pathlib
@@ -93,6 +94,12 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
     """Write one line for each string, where a "\\n" inside one becomes a space."""
     with replacing(path) as file:
         file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a small JSON file at once or not at all."""
+    with replacing(path) as file:
+        file.write(json.dumps(content).encode("utf-8"))
 
 
 def is_special(path: Path) -> bool:

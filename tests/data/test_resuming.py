@@ -1,0 +1,160 @@
+"""The same command goes on from wherever it was killed; another one is refused."""
+
+import fcntl
+import gzip
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numbered_corpus
+import pytest
+
+from t2t_lite import errors
+from t2t_lite.data import spill
+from t2t_lite.text import cleaning
+
+
+def test_a_second_run_changes_nothing(made, problem, raw_dir):
+    before = {path: path.stat().st_mtime_ns for path in made.data_dir.iterdir()}
+    assert numbered_corpus.generate(problem, raw_dir, made.data_dir) == made
+    assert numbered_corpus.generate(problem.reversed_problem(), raw_dir, made.data_dir) == made
+    assert {path: path.stat().st_mtime_ns for path in made.data_dir.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("options", "difference"),
+    [
+        ({"random_seed": 1}, "random_seed 0 -> 1"),
+        ({"vocab_size": 500}, "vocab_size 400 -> 500"),
+        ({"cleaning": cleaning.Cleaning(max_length=9)}, "max_length 0 -> 9"),
+    ],
+)
+def test_another_request_is_refused_with_what_differs(made, problem, raw_dir, options, difference):
+    before = numbered_corpus.contents(made.data_dir)
+    with pytest.raises(errors.UserError, match=difference):
+        numbered_corpus.generate(problem, raw_dir, made.data_dir, **options)
+    assert numbered_corpus.contents(made.data_dir) == before
+
+
+def test_changed_text_is_refused_and_overwrite_takes_it(problem, tmp_path):
+    raw_dir, data_dir = tmp_path / "raw", tmp_path / "data"
+    numbered_corpus.write(raw_dir, 11_000)
+    assert len(numbered_corpus.generate(problem, raw_dir, data_dir).shards("train")) == 2
+    numbered_corpus.write(raw_dir, 500)
+    with pytest.raises(errors.UserError, match=r"file train.source.gz \d+ bytes \w+ -> \d+ bytes"):
+        numbered_corpus.generate(problem, raw_dir, data_dir)
+    made = numbered_corpus.generate(problem, raw_dir, data_dir, overwrite=True)
+    assert made.pairs("train") == 500
+    assert len(list(data_dir.glob("*-train-*"))) == 1
+    made.check_files()
+
+
+def test_shards_that_no_manifest_speaks_for_are_not_removed(problem, raw_dir, tmp_path):
+    (tmp_path / "parallel_text-train-00000-of-00100").write_bytes(b"someone's")
+    with pytest.raises(errors.UserError, match="no manifest speaks for"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path)
+    assert (tmp_path / "parallel_text-train-00000-of-00100").read_bytes() == b"someone's"
+
+
+def test_unequal_sides_leave_nothing_behind(problem, tmp_path):
+    raw_dir = numbered_corpus.write(tmp_path / "raw", 50)
+    (raw_dir / "train.source.gz").write_bytes(gzip.compress(b"only one\n"))
+    with pytest.raises(errors.UserError, match=r"has 1 lines, .*train.target.gz has 50"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_two_at_once_are_refused(problem, raw_dir, tmp_path):
+    work_dir = tmp_path / "parallel_text.incomplete"
+    work_dir.mkdir()
+    with open(work_dir / "lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(errors.UserError, match="another process"):
+            numbered_corpus.generate(problem, raw_dir, tmp_path)
+
+
+COMMAND = """
+import sys
+from t2t_lite import registry
+from t2t_lite.data import generate
+if __name__ == "__main__":
+    generate.generate(
+        registry.problem("parallel_text"), raw_dir=sys.argv[1], data_dir=sys.argv[2],
+        vocab_size=400, num_workers=2, chunk_pairs=1_500, overwrite="overwrite" in sys.argv,
+    )
+"""
+
+
+def _final_files(data_dir):
+    work = ("incomplete",)
+    return {path.name: path for path in data_dir.iterdir() if not path.name.endswith(work)}
+
+
+@pytest.mark.integration
+def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(made, raw_dir, tmp_path):
+    script, data_dir = tmp_path / "run.py", tmp_path / "data"
+    script.write_text(COMMAND)
+    command = [sys.executable, str(script), str(raw_dir), str(data_dir)]
+    start = time.monotonic()
+    subprocess.run(command, check=True)
+    whole = time.monotonic() - start
+    undisturbed = numbered_corpus.contents(made.data_dir)
+    assert numbered_corpus.contents(data_dir) == undisturbed
+    rng = random.Random(0)
+    kills, command = 0, [*command, "overwrite"]
+    while kills < 20:
+        # anew, then killed again and again, each time a little later than the work begins
+        (data_dir / "parallel_text.manifest.json").unlink(missing_ok=True)
+        for path in data_dir.glob("parallel_text-*"):
+            path.unlink()
+        finished = False
+        while not finished and kills < 20:
+            process = subprocess.Popen(command)
+            time.sleep(rng.uniform(0.25, 0.9) * whole)
+            finished = process.poll() is not None
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += not finished
+            # what lies under a final name is final
+            for name, path in _final_files(data_dir).items():
+                assert path.read_bytes() == undisturbed[name], name
+    subprocess.run(command[:-1], check=True)
+    assert numbered_corpus.contents(data_dir) == undisturbed
+
+
+def test_finished_shards_are_not_made_again(problem, raw_dir, tmp_path, monkeypatch):
+    gathered = []
+
+    def gather(job, shard):
+        if shard == 1 and not gathered.count(1):
+            gathered.append(1)
+            raise KeyboardInterrupt
+        gathered.append(shard)
+        gather_shard(job, shard)
+
+    gather_shard = spill.gather_shard
+    monkeypatch.setattr(spill, "gather_shard", gather)
+    monkeypatch.setattr(spill, "encode_chunk", _only_once(spill.encode_chunk, set()))
+    with pytest.raises(KeyboardInterrupt):
+        numbered_corpus.generate(problem, raw_dir, tmp_path)
+    with pytest.raises(errors.UserError, match=r"unfinished .* random_seed 0 -> 3"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path, random_seed=3)
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    assert gathered == [0, 1, 1]
+
+
+def _only_once(function, seen):
+    def call(job, chunk, *rest, **options):
+        assert chunk not in seen
+        seen.add(chunk)
+        function(job, chunk, *rest, **options)
+
+    return call
+
+
+def test_work_may_lie_elsewhere(made, problem, raw_dir, tmp_path):
+    other = numbered_corpus.generate(problem, raw_dir, tmp_path / "data", tmp_dir=tmp_path / "tmp")
+    assert numbered_corpus.contents(other.data_dir) == numbered_corpus.contents(made.data_dir)
+    assert list((tmp_path / "tmp").iterdir()) == []
