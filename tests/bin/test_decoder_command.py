@@ -124,7 +124,7 @@ def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
     main_end, child_end = pty.openpty()
     code = (
         "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-        "from t2t_lite.bin import decoder; sys.exit(files.main())"
+        "from t2t_lite.bin import decoder; sys.exit(decoder.main())"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, FAST, f"--output_dir={run}", "--decode_interactive"],
