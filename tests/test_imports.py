@@ -18,7 +18,7 @@ FLOORS = {
     5: ["decode"],
     4: ["tasks", "data"],
     3: ["model", "run", "evaluate", "parsing"],
-    2: ["config", "registry", "text"],
+    2: ["config", "registry", "progress", "text"],
     1: ["errors"],
 }
 # The highest floor that content may use.

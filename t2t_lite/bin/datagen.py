@@ -6,13 +6,18 @@
 Run again after it was interrupted, it goes on; run again when all is done, it changes nothing.
 """
 
+import contextlib
 import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-import tqdm
 from absl import flags
 
-from t2t_lite import registry
+from t2t_lite import progress, registry
 from t2t_lite.bin import command
+
+if TYPE_CHECKING:
+    from t2t_lite.data import generate
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("problem", None, "Name of the problem.", flag_values=FLAGS)
@@ -58,7 +63,7 @@ def _generate() -> None:
     from t2t_lite.text import cleaning
 
     problem = registry.problem(FLAGS.problem)
-    with _Progress() as progress:
+    with _stages() as show:
         made = generate.generate(
             problem,
             data_dir=FLAGS.data_dir,
@@ -74,10 +79,26 @@ def _generate() -> None:
                 drop_duplicates=FLAGS.drop_duplicates,
             ),
             overwrite=FLAGS.overwrite,
-            progress=progress,
+            progress=show,
         )
     for line in _summary(made):
         print(line)
+
+
+@contextlib.contextmanager
+def _stages() -> Iterator["generate.Progress"]:
+    """Yield what shows the stages of the work one after the other."""
+    with contextlib.ExitStack() as stack:
+        shown: dict[str, progress.Progress] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in shown:
+                stack.close()  # the stage before
+                begun = progress.Progress(stage, stream=sys.stderr, announce=True)
+                shown[stage] = stack.enter_context(begun)
+            shown[stage].update(done, total)
+
+        yield show
 
 
 def _summary(made) -> list[str]:
@@ -102,33 +123,6 @@ def _summary(made) -> list[str]:
     if fit["size"] < made.options["vocab_size"]:
         line += f" (the text supports no more; {made.options['vocab_size']:,} were asked for)"
     return [*lines, line, f"complete: {made.data_dir}"]
-
-
-class _Progress:
-    """A bar for each stage on a terminal, one line for each stage elsewhere."""
-
-    def __enter__(self) -> "_Progress":
-        self._stage, self._bar = "", None
-        return self
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage != self._stage:
-            self._close()
-            self._stage = stage
-            if sys.stderr.isatty():
-                self._bar = tqdm.tqdm(desc=stage, total=total or None, unit_scale=True)
-            else:
-                print(stage, file=sys.stderr, flush=True)
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
-
-    def __exit__(self, *_) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
 
 
 if __name__ == "__main__":

@@ -8,15 +8,14 @@ One output line for every input line, in order; "-" is the standard input or out
 command, given again, goes on where it stopped.
 """
 
+import contextlib
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import tqdm
 from absl import flags
 
-from t2t_lite import errors, registry
+from t2t_lite import errors, progress, registry
 from t2t_lite.bin import command, prompt
 from t2t_lite.decode import options
 
@@ -67,8 +66,6 @@ flags.DEFINE_string(
     "output): writes log-probability, loss of a token and tokens, with tabs between.",
     flag_values=FLAGS,
 )
-
-_LINE_SECONDS = 30  # between two plain lines of progress
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,13 +125,13 @@ def _decode_file(model: "translator.Translator") -> None:
     from t2t_lite.decode import files
 
     source, target = _path(FLAGS.decode_from_file), FLAGS.decode_to_file
-    with _Progress() as progress:
+    with _progress() as show:
         if target == "-":
             lines = files.read_lines(source)
-            translations, report = files.decode_lines(model, lines, progress=progress)
+            translations, report = files.decode_lines(model, lines, progress=show)
             _write(map(files.line, translations))
         else:
-            report = files.decode_file(model, source, target, progress=progress)
+            report = files.decode_file(model, source, target, progress=show)
     _summarize(report)
 
 
@@ -162,8 +159,8 @@ def _decode_split(model: "translator.Translator") -> None:
     language = FLAGS.target_language or problem.target_language
     bleu.check_language(language)
     text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
-    with _Progress() as progress:
-        translations, report = files.decode_lines(model, text.sources, progress=progress)
+    with _progress() as show:
+        translations, report = files.decode_lines(model, text.sources, progress=show)
     if FLAGS.decode_to_file == "-":
         _write(map(files.line, translations))
     elif FLAGS.decode_to_file:
@@ -182,14 +179,14 @@ def _score(model: "translator.Translator") -> None:
 
     source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
     pairs = files.read_pairs(_path(FLAGS.score_file), source)
-    with _Progress() as progress:
-        results, report = files.score_pairs(model, pairs, progress=progress)
+    with _progress() as show:
+        results, report = files.score_pairs(model, pairs, progress=show)
     _write_to(FLAGS.decode_to_file, results)
     print(
         f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
         file=sys.stderr,
     )
-    _print_notes(report)
+    _print_remarks(report)
 
 
 def _path(flag: str) -> str:
@@ -213,59 +210,41 @@ def _write_to(target: str, lines: Iterable[str]) -> None:
 
 
 def _summarize(report: "files.Report") -> None:
-    """Print what was done, and the notes."""
+    """Print what was done, and what a reader of the output should know."""
     seconds = max(report.seconds, 1e-9)
     print(
         f"{report.lines:,} lines, {report.seconds:,.1f} s: "
         f"{report.done / seconds:,.1f} sentences/s, {report.tokens / seconds:,.0f} tokens/s",
         file=sys.stderr,
     )
-    _print_notes(report)
+    _print_remarks(report)
 
 
-def _print_notes(report: "files.Report") -> None:
+def _print_remarks(report: "files.Report") -> None:
     """Print, a line each, what a reader of the output should know."""
-    notes = {
+    remarks = {
         "came from the interrupted run before": report.resumed,
         "are not valid UTF-8; what cannot be read was taken as U+FFFD": report.lossy,
         "were longer than max_source_length and were cut": report.truncated,
         "have an output cut off at the length limit": report.unfinished,
         "have an output that was no tree and was repaired": report.repaired,
     }
-    for note, count in notes.items():
+    for remark, count in remarks.items():
         if count:
-            print(f"{count:,} lines {note}", file=sys.stderr)
+            print(f"{count:,} lines {remark}", file=sys.stderr)
 
 
-class _Progress:
-    """A bar on a terminal; otherwise a plain line every half minute."""
+@contextlib.contextmanager
+def _progress() -> Iterator["files.Progress"]:
+    """Yield what shows a report of work under way."""
+    with progress.Progress("sentences", stream=sys.stderr) as shown:
 
-    def __enter__(self) -> "_Progress":
-        self._bar: tqdm.tqdm | None = None
-        self._line_time = time.monotonic()
-        return self
+        def show(report: "files.Report") -> None:
+            seconds = max(report.seconds, 1e-9)
+            figures = f"{report.done / seconds:,.1f}/s, {report.tokens / seconds:,.0f} tokens/s"
+            shown.update(report.done, report.done + report.left, figures=figures)
 
-    def __call__(self, report: "files.Report") -> None:
-        rate = f"{report.tokens / max(report.seconds, 1e-9):,.0f} tokens/s"
-        if sys.stderr.isatty():
-            if self._bar is None:
-                total = report.done + report.left
-                self._bar = tqdm.tqdm(total=total, unit=" sentences", dynamic_ncols=True)
-            self._bar.set_postfix_str(rate, refresh=False)
-            self._bar.update(report.done - self._bar.n)
-        elif time.monotonic() - self._line_time >= _LINE_SECONDS:
-            speed = report.done / max(report.seconds, 1e-9)
-            print(
-                f"{report.done:,} of {report.done + report.left:,} sentences, "
-                f"{speed:,.1f} sentences/s, {rate}, {report.left / max(speed, 1e-9):,.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
-            self._line_time = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        yield show
 
 
 if __name__ == "__main__":

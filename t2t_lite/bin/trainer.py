@@ -107,13 +107,13 @@ def _train() -> None:
 
 
 def _report(summary: "trainer.Summary") -> str:
-    share = summary.flops_per_second / summary.peak
+    done = summary.throughput
+    share = done.flops_per_second / summary.peak
     lines = [
         f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
-        f"{summary.tokens:,} real tokens ({summary.fill:.0%} of the batches), "
-        f"{summary.flops:.2e} FLOPs; while training "
-        f"{summary.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured matrix-multiply "
-        f"peak of {summary.peak / 1e9:,.0f} GFLOP/s",
+        f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches), {done.flops:.2e} FLOPs; "
+        f"while training {done.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured "
+        f"matrix-multiply peak of {summary.peak / 1e9:,.0f} GFLOP/s",
     ]
     if summary.skipped:
         lines.append(f"{summary.skipped} steps without a finite gradient were left out")
