@@ -19,7 +19,8 @@ FLOORS = {
     4: ["tasks", "data"],
     3: ["model", "run", "evaluate", "parsing"],
     2: ["config", "registry", "progress", "text"],
-    1: ["errors"],
+    1: ["fields"],
+    0: ["errors"],
 }
 # The highest floor that content may use.
 CONTENT = {"problems": 4, "hparams": 2}

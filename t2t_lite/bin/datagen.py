@@ -7,17 +7,20 @@ Run again after it was interrupted, it goes on; run again when all is done, it c
 """
 
 import contextlib
+import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_lite import progress, registry
 from t2t_lite.bin import command
+from t2t_lite.data import options
+from t2t_lite.text import cleaning
 
 if TYPE_CHECKING:
-    from t2t_lite.data import generate
+    from t2t_lite.data import generate, manifest
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("problem", None, "Name of the problem.", flag_values=FLAGS)
@@ -29,38 +32,17 @@ flags.DEFINE_string(
     "tmp_dir", None, "Folder for unfinished work and downloads; within data_dir unless given.",
     flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "vocab_size", None, "Entries of the vocabulary; the problem's own unless given.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "num_workers", None, "Processes; as many as there are cores unless given.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer("random_seed", 0, "Seed of the shuffle and of samples.", flag_values=FLAGS)
-flags.DEFINE_bool("drop_empty", True, "Drop pairs with an empty side.", flag_values=FLAGS)
-flags.DEFINE_integer(
-    "max_length", 0, "Drop pairs with more subwords than this on a side (0: none).",
-    lower_bound=0, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_float(
-    "max_length_ratio", 0.0, "Drop pairs with a side this many times longer (0: none).",
-    lower_bound=0.0, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_bool(
-    "drop_duplicates", False, "Drop all but the first of equal pairs.", flag_values=FLAGS
-)
-flags.DEFINE_bool("overwrite", False, "Make the data anew where there are some.", flag_values=FLAGS)
+command.define_flags(FLAGS, options.GeneratorOptions)
+command.define_flags(FLAGS, cleaning.Cleaning)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
     return command.run(_generate, FLAGS, doc=__doc__, required=["problem", "data_dir"], argv=argv)
 
 
 def _generate() -> None:
     from t2t_lite.data import generate
-    from t2t_lite.text import cleaning
 
     problem = registry.problem(FLAGS.problem)
     with _stages() as show:
@@ -69,17 +51,9 @@ def _generate() -> None:
             data_dir=FLAGS.data_dir,
             raw_dir=FLAGS.raw_dir,
             tmp_dir=FLAGS.tmp_dir,
-            vocab_size=FLAGS.vocab_size,
-            num_workers=FLAGS.num_workers,
-            random_seed=FLAGS.random_seed,
-            cleaning=cleaning.Cleaning(
-                drop_empty=FLAGS.drop_empty,
-                max_length=FLAGS.max_length,
-                max_length_ratio=FLAGS.max_length_ratio,
-                drop_duplicates=FLAGS.drop_duplicates,
-            ),
-            overwrite=FLAGS.overwrite,
+            cleaning=command.options(FLAGS, cleaning.Cleaning),
             progress=show,
+            **dataclasses.asdict(command.options(FLAGS, options.GeneratorOptions)),
         )
     for line in _summary(made):
         print(line)
@@ -101,7 +75,7 @@ def _stages() -> Iterator["generate.Progress"]:
         yield show
 
 
-def _summary(made) -> list[str]:
+def _summary(made: "manifest.Manifest") -> list[str]:
     """Return what a user wants to know about the finished data."""
     lines = []
     for split, entry in made.splits.items():

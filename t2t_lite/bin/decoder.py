@@ -38,8 +38,8 @@ flags.DEFINE_string("decode_to_file", None, "Where the outputs go.", flag_values
 flags.DEFINE_string(
     "decode_hparams",
     "",
-    "How to decode, e.g. beam_size=4,alpha=0.6. "
-    + " ".join(f"{name} (default: {default})." for name, default in options.defaults().items()),
+    f"How to decode, as name=value with commas between; the first three are the run's own unless "
+    f"given:\n{command.table(options.DecodeOptions)}",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(

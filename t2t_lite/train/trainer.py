@@ -29,28 +29,10 @@ from t2t_lite.train import (
     schedule,
     throughput,
 )
+from t2t_lite.train import options as trainer_options
 from t2t_lite.train import step as steps
 
 _PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compiled
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-    """How one call of the trainer runs; nothing here changes what is learnt but the seed."""
-
-    eval_frequency: int = 1000
-    eval_sentences: int = 500  # of the dev split, decoded at each evaluation; 0: none
-    early_stopping_patience: int = 0  # evaluations without a better dev score; 0: never stop
-    save_checkpoints_secs: float = 600  # the paper's 10 minutes
-    save_checkpoints_steps: int = 0  # instead of seconds, where it is not 0
-    keep_checkpoint_max: int = 20
-    warm_start_from: str | None = None  # an output_dir or checkpoint whose weights a new run takes
-    max_skipped_steps: int = 0  # steps without a finite gradient that are left out
-    profile: bool = False
-    strategy: str = "auto"
-    xla: str = "auto"
-    precision: str = "auto"
-    random_seed: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +55,7 @@ def prepare(
     directory: str | pathlib.Path,
     hparams: config.HParams,
     hparams_set: str,
-    options: Options,
+    options: trainer_options.TrainerOptions,
 ) -> "Training":
     """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
@@ -119,7 +101,7 @@ class Training:
         *,
         data_dir: str | pathlib.Path,
         output: output_dir.OutputDir,
-        options: Options,
+        options: trainer_options.TrainerOptions,
     ):
         self._problem = problem
         self._data_dir = data_dir

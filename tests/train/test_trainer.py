@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.bin import avg_checkpoints, trainer
+from t2t_lite.bin import trainer
 from t2t_lite.data import manifest
 from t2t_lite.run import checkpoint
 
@@ -114,18 +114,6 @@ def test_an_output_dir_is_self_contained(trained):
     assert not [name for name in names if "temp" in name or "tmp" in name]
 
 
-def test_averaging_command(trained, capsys):
-    arguments = ["t2t-lite-avg-checkpoints", f"--output_dir={trained}", "--num_last_checkpoints=3"]
-    assert avg_checkpoints.main(arguments) == 0
-    assert "mean of 3 checkpoints" in capsys.readouterr().out
-    mean = _weights(trained / "averaged")["embedding/matrix"]
-    parts = [
-        checkpoint.read_weights(prefix)["embedding/matrix"]
-        for _, prefix in checkpoint.list_checkpoints(trained)
-    ]
-    np.testing.assert_allclose(mean, np.mean(parts, axis=0), atol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -143,31 +131,6 @@ def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected
     assert expected in error
     assert error.count("\n") == 1
     assert before == ((trained / "hparams.json").read_bytes(), (trained / "run.json").read_bytes())
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ("--problem=parallel_tex", "did you mean parallel_text"),
-        ("--hparams_set=transformer_bas", "did you mean transformer_base"),
-        ("--hparams=droput=0.1", "did you mean dropout"),
-        ("--hparams=dropout=much", "dropout is float"),
-        ("--hparams=guided_alignment=1", "guided_alignment is for parsing problems"),
-        ("--data_dir=nowhere", "nowhere"),
-        ("--problem=toy_enfr", "toy_enfr"),
-        ("--strategy=multi_worker", "TF_CONFIG"),
-        ("--train_step=3", "train_step"),
-        ("--train_steps=many", "train_steps"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing(tiny_data, tmp_path, capsys, change, expected):
-    output = tmp_path / "new"
-    status = trainer.main([*_arguments(tiny_data, output), change])
-    error = capsys.readouterr().err
-    assert status in (1, 2)
-    assert expected in error
-    assert error.count("\n") == 1, error
-    assert not (output / "run.json").exists() or change.startswith("--strategy")
 
 
 def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_path, capsys):
