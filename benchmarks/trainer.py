@@ -35,7 +35,7 @@ def _measure(flags: argparse.Namespace, hparams: config.HParams, directory: str)
     import numpy as np
     import tensorflow as tf
 
-    from t2t_lite.train import reporter, trainer
+    from t2t_lite.train import options, reporter, trainer
 
     training = trainer.prepare(
         registry.problem(flags.problem),
@@ -43,7 +43,7 @@ def _measure(flags: argparse.Namespace, hparams: config.HParams, directory: str)
         directory=directory,
         hparams=hparams,
         hparams_set=flags.hparams_set,
-        options=trainer.Options(),
+        options=options.TrainerOptions(),
     )
     last = flags.steps * 10  # most of the first steps compile
     report = reporter.Reporter(None, stream=sys.stderr, first_step=0, last_step=last)

@@ -14,5 +14,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 t2t-lite-datagen --problem="$problem" --raw_dir="$raw" --data_dir="$work/data"
 t2t-lite-trainer --problem="$problem" --data_dir="$work/data" --output_dir="$work/run" \
   --hparams_set=transformer_tiny --save_checkpoints_steps=200 "${@:4}"
-t2t-lite-avg-checkpoints --output_dir="$work/run" --num_last_checkpoints=10
+t2t-lite-avg-checkpoints --output_dir="$work/run"
 t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test

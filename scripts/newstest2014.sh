@@ -27,6 +27,6 @@ t2t-lite-datagen --problem=parallel_text --raw_dir="$work/raw" --data_dir="$work
 t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" --output_dir="$work/run" \
   --hparams_set=transformer_tiny --hparams=dropout=0.1 --train_steps=20000 \
   --save_checkpoints_steps=200 "${@:3}"
-t2t-lite-avg-checkpoints --output_dir="$work/run" --num_last_checkpoints=10
+t2t-lite-avg-checkpoints --output_dir="$work/run"
 t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test \
   --target_language=de

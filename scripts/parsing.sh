@@ -19,7 +19,7 @@ t2t-lite-datagen --problem="$problem" --raw_dir="$raw" --data_dir="$work/data"
 t2t-lite-trainer --problem="$problem" --data_dir="$work/data" --output_dir="$work/run" \
   --hparams_set=transformer_parsing_small --save_checkpoints_steps=200 --eval_frequency=2000 \
   --eval_sentences=100 "${@:4}"
-t2t-lite-avg-checkpoints --output_dir="$work/run" --num_last_checkpoints=10
+t2t-lite-avg-checkpoints --output_dir="$work/run"
 for constrained in true false; do
   t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" --split=test \
     --decode_hparams=constrained=$constrained

@@ -5,15 +5,11 @@ replaces *is* the row of the paper's Table 3. See the package `t2t_lite.hparams`
 """
 
 import dataclasses
-import difflib
 import json
 import pathlib
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
-from t2t_lite import errors
-
-_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
 
@@ -23,45 +19,84 @@ class HParams:
     """One model and its training; the defaults are the paper's base model (Table 3, row base)."""
 
     # Model (Sections 3.1-3.5)
-    d_model: int = 512
-    d_ff: int = 2048
-    num_heads: int = 8
-    d_k: int = 64  # of one head
-    d_v: int = 64  # of one head
-    num_encoder_layers: int = 6
-    num_decoder_layers: int = 6
-    position_encoding: PositionEncoding = "sinusoid"
-    qkv_gain: float = 1.0  # initial queries, keys and values: deviation over Glorot's
-    pre_norm: bool = False  # x + Sublayer(LayerNorm(x)) and a final norm; the paper is post-norm
+    d_model: int = fields.option(512, "Width of the embeddings and layers.", at_least=1)
+    d_ff: int = fields.option(2048, "Width inside the feed-forward networks.", at_least=1)
+    num_heads: int = fields.option(8, "Heads of an attention.", at_least=1)
+    d_k: int = fields.option(64, "Size of the queries and keys of one head.", at_least=1)
+    d_v: int = fields.option(64, "Size of the values of one head.", at_least=1)
+    num_encoder_layers: int = fields.option(6, "Layers of the encoder.", at_least=1)
+    num_decoder_layers: int = fields.option(6, "Layers of the decoder.", at_least=1)
+    position_encoding: PositionEncoding = fields.option(
+        "sinusoid",
+        "How positions are encoded: by the paper's formula, by embeddings, or as tensor2tensor "
+        "lays the formula out.",
+    )
+    qkv_gain: float = fields.option(
+        1.0, "Initial queries, keys and values: their deviation over Glorot's.", above=0
+    )
+    pre_norm: bool = fields.option(
+        False, "x + Sublayer(LayerNorm(x)) and a final norm; the paper's model is post-norm."
+    )
     # Regularisation (5.4)
-    dropout: float = 0.1  # of sub-layer outputs and of the sums of embeddings and positions
-    attention_dropout: float = 0.0  # of attention weights
-    relu_dropout: float = 0.0  # of the feed-forward network's hidden layer
-    label_smoothing: float = 0.1
-    guided_alignment: float = 0.0  # weight of a loss that shows a parser which word comes next
+    dropout: float = fields.option(
+        0.1,
+        "Of sub-layer outputs and of the sums of embeddings and positions.",
+        at_least=0,
+        below=1,
+    )
+    attention_dropout: float = fields.option(0.0, "Of attention weights.", at_least=0, below=1)
+    relu_dropout: float = fields.option(
+        0.0, "Of the feed-forward networks' hidden layer.", at_least=0, below=1
+    )
+    label_smoothing: float = fields.option(
+        0.1, "Share of a target's probability that goes to the other tokens.", at_least=0, below=1
+    )
+    guided_alignment: float = fields.option(
+        0.0, "Weight of a loss that shows a parser which word comes next.", at_least=0
+    )
     # Optimizer (5.3)
-    adam_beta1: float = 0.9
-    adam_beta2: float = 0.98
-    adam_epsilon: float = 1e-9
-    learning_rate_scale: float = 1.0  # multiplies the paper's formula
-    warmup_steps: int = 4000
+    adam_beta1: float = fields.option(0.9, "Decay of Adam's mean.", above=0, below=1)
+    adam_beta2: float = fields.option(0.98, "Decay of Adam's variance.", above=0, below=1)
+    adam_epsilon: float = fields.option(1e-9, "Added to Adam's deviation.", above=0)
+    learning_rate_scale: float = fields.option(
+        1.0, "Multiplies the paper's learning rate.", above=0
+    )
+    warmup_steps: int = fields.option(4000, "Steps in which the learning rate rises.", at_least=1)
     # Batches (5.1)
-    batch_tokens: int = 25_000  # target tokens (and source tokens) of one optimizer step, global
-    packing: bool = False  # several pairs in one row: next to no padding, one shape
-    max_tokens_per_device: int = 0  # more are cut into parts that follow one another; 0: no limit
-    accumulation_steps: int = 1  # such parts at least
-    max_length: int = 256  # longer pairs do not train; positions of `learned`
-    max_buckets: int = 24  # shapes of batches, at most; each is compiled once
-    train_steps: int = 100_000
+    batch_tokens: int = fields.option(
+        25_000, "Target (and source) tokens of one optimizer step on all devices.", at_least=1
+    )
+    packing: bool = fields.option(
+        False, "Several pairs in one row: next to no padding, one shape of batch."
+    )
+    max_tokens_per_device: int = fields.option(
+        0,
+        "Tokens, padding included, that a device computes at a time: more are cut into parts that "
+        "follow one another, with the same result; 0: no limit.",
+        at_least=0,
+    )
+    accumulation_steps: int = fields.option(1, "Such parts, at least.", at_least=1)
+    max_length: int = fields.option(
+        256,
+        "Longer pairs do not train; learned positions are as many.",
+        at_least=1,
+    )
+    max_buckets: int = fields.option(
+        24, "Shapes of batches, at most; each is compiled once.", at_least=1
+    )
+    train_steps: int = fields.option(100_000, "Optimizer steps in all.", at_least=1)
     # Decoding (6.1)
-    averaged_checkpoints: int = 5  # the last ones, written every 10 minutes
-    beam_size: int = 4
-    alpha: float = 0.6
-    extra_length: int = 50  # an output has at most its input's length + this many tokens
+    averaged_checkpoints: int = fields.option(
+        5, "How many of the last checkpoints t2t-lite-avg-checkpoints averages.", at_least=1
+    )
+    beam_size: int = fields.option(4, "Beams of the search; 1 is greedy decoding.", at_least=1)
+    alpha: float = fields.option(0.6, "Of the length penalty ((5 + n) / 6)^alpha.")
+    extra_length: int = fields.option(
+        50, "An output has at most its input's length and this many more tokens."
+    )
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            _check(self, field)
+        fields.check(self)
 
 
 def override(hparams: HParams, overrides: str) -> HParams:
@@ -72,37 +107,8 @@ def override(hparams: HParams, overrides: str) -> HParams:
 
     Raises UserError for an unknown name (with the close matches) or a value of another type.
     """
-    types = {
-        field.name: type(getattr(hparams, field.name)) for field in dataclasses.fields(hparams)
-    }
-    return dataclasses.replace(hparams, **parse_changes(overrides, types, flag="--hparams"))
-
-
-def parse_changes(text: str, types: Mapping[str, type], *, flag: str) -> dict[str, Any]:
-    """Return {name: value} of `name=value,name=value`, each value of its name's type.
-
-    >>> parse_changes("beam_size=8, alpha=1", {"beam_size": int, "alpha": float}, flag="--f")
-    {'beam_size': 8, 'alpha': 1.0}
-
-    Raises UserError that begins with `flag`, as `override` does.
-    """
-    changes: dict[str, Any] = {}
-    for item in filter(None, text.split(",")):
-        name, equals, value = item.partition("=")
-        name = name.strip()
-        if not equals:
-            raise errors.UserError(f"{flag}: expected name=value, got {item!r}")
-        if name not in types:
-            close = difflib.get_close_matches(name, types, n=3)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(types)}"
-            raise errors.UserError(f"{flag}: unknown name {name!r}; {hint}")
-        kind = types[name]
-        try:
-            changes[name] = _TRUTHS[value.strip().lower()] if kind is bool else kind(value)
-        except (ValueError, KeyError) as error:
-            expected = f"{name} is {kind.__name__}, got {value!r}"
-            raise errors.UserError(f"{flag}: {expected}") from error
-    return changes
+    changes = fields.parse_changes(HParams, overrides, flag="--hparams")
+    return dataclasses.replace(hparams, **changes)
 
 
 def to_json(hparams: HParams) -> str:
@@ -116,29 +122,12 @@ def from_json(path: pathlib.Path) -> HParams:
         return HParams(**json.loads(path.read_text("utf-8")))
     except FileNotFoundError as error:
         raise errors.UserError(f"{path.parent} is no output_dir: it has no {path.name}") from error
-    except (TypeError, json.JSONDecodeError) as error:
+    except (TypeError, ValueError) as error:
         raise errors.UserError(f"{path} is not a hyperparameter file: {error}") from error
 
 
 def difference(old: HParams, new: HParams) -> str:
     """Return what differs, e.g. "d_ff 2048 -> 4096, dropout 0.1 -> 0.3"; "" where nothing does."""
-    pairs = ((f.name, getattr(old, f.name), getattr(new, f.name)) for f in dataclasses.fields(old))
-    return ", ".join(f"{name} {was} -> {now}" for name, was, now in pairs if was != now)
-
-
-def _check(hparams: HParams, field: dataclasses.Field) -> None:
-    value = getattr(hparams, field.name)
-    if field.name == "position_encoding":
-        choices = PositionEncoding.__args__
-        if value not in choices:
-            raise errors.UserError(f"position_encoding is one of {choices}, got {value!r}")
-    elif "dropout" in field.name or field.name == "label_smoothing":
-        if not 0 <= value < 1:
-            raise errors.UserError(f"{field.name} is at least 0 and below 1, got {value}")
-    elif field.name in ("alpha", "extra_length", "pre_norm", "packing", "max_tokens_per_device"):
-        pass  # any value has a meaning
-    elif field.name == "guided_alignment":
-        if not value >= 0:
-            raise errors.UserError(f"{field.name} is at least 0, got {value}")
-    elif value <= 0:
-        raise errors.UserError(f"{field.name} is positive, got {value}")
+    before, after = dataclasses.asdict(old), dataclasses.asdict(new)
+    differing = (name for name in before if before[name] != after[name])
+    return ", ".join(f"{name} {before[name]} -> {after[name]}" for name in differing)

@@ -75,12 +75,12 @@ def hparams_sets() -> Mapping[str, str]:
 def load(package: str) -> None:
     """Import every module of `package` so that its content registers itself."""
     try:
-        found = importlib.import_module(package)
+        imported = importlib.import_module(package)
     except ModuleNotFoundError as error:
         if error.name != package:
             raise
         raise errors.UserError(f"{package} is not installed: run `pip install -e .`") from error
-    for module in pkgutil.iter_modules(found.__path__):
+    for module in pkgutil.iter_modules(imported.__path__):
         importlib.import_module(f"{package}.{module.name}")
 
 
@@ -104,10 +104,10 @@ def load_user_dir(directory: str) -> None:
             load(name)
         finally:
             sys.path.remove(str(path.parent))
-    found = [str(pathlib.Path(entry).resolve()) for entry in sys.modules[name].__path__]
-    if str(path) not in found:
+    folders = [pathlib.Path(entry).resolve() for entry in sys.modules[name].__path__]
+    if path not in folders:
         raise errors.UserError(
-            f"--t2t_usr_dir={directory}: the module name {name} is taken by {found[0]}; "
+            f"--t2t_usr_dir={directory}: the module name {name} is taken by {folders[0]}; "
             "rename the folder"
         )
 

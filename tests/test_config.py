@@ -1,6 +1,7 @@
 """Hyperparameters: typed overrides, one-line errors, a file that reads back."""
 
 import dataclasses
+import re
 
 import pytest
 
@@ -20,17 +21,22 @@ def test_override_of_nothing_changes_nothing():
     ("text", "expected"),
     [
         ("droput=0.3", "did you mean dropout"),
-        ("d_ff=big", "d_ff is int, got 'big'"),
-        ("d_ff=1.5", "d_ff is int"),
-        ("pre_norm=maybe", "pre_norm is bool"),
+        ("d_ff=big", "--hparams: d_ff is a whole number, at least 1; got 'big'"),
+        ("d_ff=1.5", "d_ff is a whole number, at least 1; got '1.5'"),
+        ("pre_norm=maybe", "pre_norm is true or false; got 'maybe'"),
         ("d_ff", "expected name=value"),
-        ("dropout=1.0", "dropout is at least 0 and below 1"),
-        ("num_heads=0", "num_heads is positive"),
-        ("position_encoding=rotary", "position_encoding is one of"),
+        ("dropout=1.0", "dropout is a number, at least 0 and below 1; got 1.0"),
+        ("dropout=nan", "dropout is a number, at least 0 and below 1; got nan"),
+        ("alpha=inf", "alpha is a number; got inf"),
+        ("num_heads=0", "num_heads is a whole number, at least 1; got 0"),
+        (
+            "position_encoding=rotary",
+            "position_encoding is one of sinusoid, learned, sinusoid_t2t; got 'rotary'",
+        ),
     ],
 )
 def test_wrong_overrides_say_what_was_expected(text, expected):
-    with pytest.raises(errors.UserError, match=expected):
+    with pytest.raises(errors.UserError, match=re.escape(expected)):
         config.override(config.HParams(), text)
 
 
@@ -39,6 +45,14 @@ def test_json_reads_back(tmp_path):
     path = tmp_path / "hparams.json"
     path.write_text(config.to_json(hparams))
     assert config.from_json(path) == hparams
+
+
+@pytest.mark.parametrize("content", ["[1]", "1", '{"d_gg": 1}', '{"d_ff": "big"}', "{"])
+def test_another_file_is_no_hyperparameter_file(tmp_path, content):
+    path = tmp_path / "hparams.json"
+    path.write_text(content)
+    with pytest.raises(errors.UserError, match=r"hparams\.json is not a hyperparameter file: "):
+        config.from_json(path)
 
 
 def test_a_missing_file_is_no_output_dir(tmp_path):

@@ -18,8 +18,9 @@ FLOORS = {
     5: ["decode"],
     4: ["tasks", "data"],
     3: ["model", "run", "evaluate", "parsing"],
-    2: ["config", "messages", "registry", "text"],
-    1: ["errors"],
+    2: ["config", "messages", "progress", "registry", "text"],
+    1: ["fields"],
+    0: ["errors"],
 }
 # The highest floor that content may use.
 CONTENT = {"problems": 4, "hparams": 2}

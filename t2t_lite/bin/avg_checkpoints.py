@@ -1,11 +1,12 @@
 """Average the weights of checkpoints, as the paper does before it decodes.
 
-  t2t-lite-avg-checkpoints --output_dir=run --num_last_checkpoints=5
+  t2t-lite-avg-checkpoints --output_dir=run
 
 writes run/averaged/; decode with --checkpoint_path=run/averaged.
 """
 
 import sys
+from collections.abc import Mapping, Sequence
 
 from absl import flags
 
@@ -15,32 +16,47 @@ from t2t_lite.bin import command
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "The run; averaged/ is made in it.", flag_values=FLAGS)
 flags.DEFINE_integer(
-    "num_last_checkpoints", 5, "How many of the newest.", lower_bound=1, flag_values=FLAGS
+    "num_last_checkpoints",
+    None,
+    "How many of the newest; default: the run's averaged_checkpoints, or as many as there are.",
+    lower_bound=1,
+    flag_values=FLAGS,
 )
 flags.DEFINE_list(
     "checkpoints", [], "These instead: path prefixes, or steps of output_dir.", flag_values=FLAGS
 )
 
 
-def main(argv=None) -> int:
-    """Run the command; return its exit status."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
     return command.run(_average, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
 
 
 def _average() -> None:
     with command.quiet_import():
         from t2t_lite.run import averaging, checkpoint, output_dir
-    output_dir.read(FLAGS.output_dir)
+    run = output_dir.read(FLAGS.output_dir)
+    checkpoints = dict(checkpoint.list_checkpoints(run.path))
+    wanted = FLAGS.num_last_checkpoints or run.hparams.averaged_checkpoints
     if FLAGS.checkpoints:
-        steps = {str(step): path for step, path in checkpoint.list_checkpoints(FLAGS.output_dir)}
-        prefixes: list[str] = [steps.get(str(item), str(item)) for item in FLAGS.checkpoints]
-        for prefix in prefixes:
-            if prefix.isdigit():
-                raise errors.UserError(f"{FLAGS.output_dir} has no checkpoint of step {prefix}")
+        prefixes = [_prefix(text, checkpoints) for text in FLAGS.checkpoints]
+    elif FLAGS.num_last_checkpoints:
+        prefixes = averaging.last_checkpoints(run.path, wanted)
     else:
-        prefixes = averaging.last_checkpoints(FLAGS.output_dir, FLAGS.num_last_checkpoints)
-    written = averaging.average(prefixes, FLAGS.output_dir)
+        prefixes = averaging.last_checkpoints(run.path, min(wanted, len(checkpoints)))
+    written = averaging.average(prefixes, run.path)
     print(f"{written}: the mean of {len(prefixes)} checkpoints, {prefixes[0]} to {prefixes[-1]}")
+    if not FLAGS.checkpoints and len(prefixes) < wanted:
+        print(f"the run's averaged_checkpoints are {wanted}, but it has no more")
+
+
+def _prefix(text: str, checkpoints: Mapping[int, str]) -> str:
+    """Return the path prefix that a step of the output_dir, or a prefix itself, stands for."""
+    if not text.isdecimal():
+        return text
+    if int(text) not in checkpoints:
+        raise errors.UserError(f"{FLAGS.output_dir} has no checkpoint of step {text}")
+    return checkpoints[int(text)]
 
 
 if __name__ == "__main__":

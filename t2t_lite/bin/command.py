@@ -1,29 +1,38 @@
-"""What every command shares: flags of its own, fast help, one-line errors.
+"""What every command shares: its flags, fast help, one-line errors.
 
 A command module defines its flags on its own FlagValues, so that several can live in one process,
 and hands one function to `run`:
 
     FLAGS = command.new_flags()
     flags.DEFINE_string("output_dir", None, "...", flag_values=FLAGS)
+    command.define_flags(FLAGS, options.TrainerOptions)
 
     def main(argv=None):
-        return command.run(_translate, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+        return command.run(_train, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
 
 TensorFlow is imported inside that function, after the flags are parsed.
 """
 
 import contextlib
+import dataclasses
+import math
 import os
 import sys
 import tempfile
 import textwrap
+import typing
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from absl import flags
 
-from t2t_lite import errors, registry
+from t2t_lite import errors, fields, registry
 
 USAGE_ERROR = 2
+_WIDTH = 90  # of a line of help
+_NAMES_WIDTH = 34  # of the column of names in a table of fields
+
+_Options = TypeVar("_Options")
 
 
 def new_flags() -> flags.FlagValues:
@@ -37,6 +46,42 @@ def new_flags() -> flags.FlagValues:
         "t2t_usr_dir", None, "A folder of your own problems and hparams sets.", flag_values=values
     )
     return values
+
+
+_COMMON_FLAGS = tuple(new_flags())
+
+
+def define_flags(values: flags.FlagValues, options_class: type) -> None:
+    """Define a flag for each field of an options dataclass (see `fields`)."""
+    for field in dataclasses.fields(options_class):
+        name, default, help_line = field.name, typing.cast(Any, field.default), _help(field)
+        if fields.kind(field) is bool:  # --name and --noname
+            flags.DEFINE_bool(name, default, help_line, flag_values=values)
+        else:
+            parser = _FieldParser(field)
+            flags.DEFINE(parser, name, default, help_line, flag_values=values)
+
+
+def options(values: flags.FlagValues, options_class: type[_Options]) -> _Options:
+    """Return the options that the parsed flags of `define_flags` ask for."""
+    names = [field.name for field in dataclasses.fields(options_class)]  # pyright: ignore
+    return options_class(**{name: values[name].value for name in names})
+
+
+def table(options_class: type) -> str:
+    """Return a table of an options dataclass, for the help of a flag that changes its fields."""
+    rows = []
+    for field in dataclasses.fields(options_class):
+        name = f"  {field.name}={_shown(field.default)}".ljust(_NAMES_WIDTH)
+        row = textwrap.fill(
+            _help(field),
+            _WIDTH,
+            initial_indent=name,
+            subsequent_indent=" " * _NAMES_WIDTH,
+            break_on_hyphens=False,
+        )
+        rows.append(row)
+    return "\n".join(rows)
 
 
 def run(
@@ -67,14 +112,8 @@ def run(
         if values["registry_help"].value:
             print(_registry_text())
             return 0
-        missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
-        if rest:
-            return _fail(name, f"unexpected argument {rest[0]!r}; flags are --name=value")
-        if missing:
-            return _fail(name, f"{' and '.join(missing)} must be given; see {name} --help")
-    except flags.Error as error:
-        return _fail(name, str(error))
-    except errors.UserError as error:
+        _check_usage(values, rest, required=required, name=name)
+    except (flags.Error, errors.UserError) as error:
         return _fail(name, str(error))
     try:
         return function() or 0
@@ -90,14 +129,19 @@ def run(
 
 
 def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:
-    """Return the command's docstring and its flags in the order of their definition."""
+    """Return the command's docstring and its flags in the order of their definition.
+
+    The flags that all commands have come last. Of a flag's help the first line is wrapped, further
+    ones stay as they are.
+    """
+    own = [flag for flag in values if flag not in _COMMON_FLAGS]
     lines = [f"{name}: {(doc or '').strip()}", "", "Flags:"]
-    for flag in values.flags_by_module_dict().get(_module_of(values), []):
-        default = "" if flag.default in (None, False) else f" (default: {flag.default})"
+    for flag in (values[flag] for flag in (*own, *_COMMON_FLAGS) if len(flag) > 1):
+        text, *table_rows = (flag.help or "").split("\n")
+        if flag.default not in (None, "", []) and flag.default is not False:
+            text += f" (default: {_shown(flag.default)})"
         lines.append(f"  --{flag.name}")
-        lines += textwrap.wrap(
-            f"{flag.help}{default}", 96, initial_indent=" " * 6, subsequent_indent=" " * 6
-        )
+        lines += [f"      {line}" for line in [*textwrap.wrap(text, _WIDTH), *table_rows]]
     return "\n".join(lines)
 
 
@@ -122,14 +166,47 @@ def quiet_import() -> Iterator[None]:
             os.close(saved)
 
 
+class _FieldParser(flags.ArgumentParser):
+    """Parses a flag as a field of an options dataclass is parsed elsewhere."""
+
+    def __init__(self, field: dataclasses.Field):
+        self._field = field
+
+    def parse(self, argument: Any) -> Any:
+        try:
+            return fields.parse(self._field, str(argument))
+        except errors.UserError:
+            raise ValueError(f"expected {fields.expectation(self._field)}") from None
+
+
+def _help(field: dataclasses.Field) -> str:
+    """Return a field's help, with its choices before it."""
+    choices = f"<{'|'.join(fields.choices(field))}>: " if fields.choices(field) else ""
+    return choices + field.metadata["help"]
+
+
+def _shown(default: Any) -> str:
+    """Return a default as a user would type it."""
+    return str(default).lower() if isinstance(default, bool) else str(default)
+
+
+def _check_usage(
+    values: flags.FlagValues, rest: Sequence[str], *, required: Sequence[str], name: str
+) -> None:
+    """Raise UserError for arguments that are no flags, numbers that are none, missing flags."""
+    if rest:
+        raise errors.UserError(f"unexpected argument {rest[0]!r}; flags are --name=value")
+    for flag in (values[flag] for flag in values):
+        if isinstance(flag.value, float) and math.isnan(flag.value):
+            raise errors.UserError(f"flag --{flag.name}=nan: expected a number")
+    missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
+    if missing:
+        raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")
+
+
 def _fail(name: str, message: str, *, status: int = USAGE_ERROR) -> int:
     print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
     return status
-
-
-def _module_of(values: flags.FlagValues) -> str:
-    """Return the module under which absl filed these flags (all are defined by one)."""
-    return max(values.flags_by_module_dict(), key=lambda m: len(values.flags_by_module_dict()[m]))
 
 
 def _registry_text() -> str:

@@ -6,13 +6,21 @@
 Run again after it was interrupted, it goes on; run again when all is done, it changes nothing.
 """
 
+import contextlib
+import dataclasses
 import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import tqdm
 from absl import flags
 
-from t2t_lite import registry
+from t2t_lite import progress, registry
 from t2t_lite.bin import command
+from t2t_lite.data import options
+from t2t_lite.text import cleaning
+
+if TYPE_CHECKING:
+    from t2t_lite.data import generate, manifest
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("problem", None, "Name of the problem.", flag_values=FLAGS)
@@ -24,63 +32,50 @@ flags.DEFINE_string(
     "tmp_dir", None, "Folder for unfinished work and downloads; within data_dir unless given.",
     flag_values=FLAGS,
 )  # fmt: skip
-flags.DEFINE_integer(
-    "vocab_size", None, "Entries of the vocabulary; the problem's own unless given.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer(
-    "num_workers", None, "Processes; as many as there are cores unless given.",
-    lower_bound=1, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_integer("random_seed", 0, "Seed of the shuffle and of samples.", flag_values=FLAGS)
-flags.DEFINE_bool("drop_empty", True, "Drop pairs with an empty side.", flag_values=FLAGS)
-flags.DEFINE_integer(
-    "max_length", 0, "Drop pairs with more subwords than this on a side (0: none).",
-    lower_bound=0, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_float(
-    "max_length_ratio", 0.0, "Drop pairs with a side this many times longer (0: none).",
-    lower_bound=0.0, flag_values=FLAGS,
-)  # fmt: skip
-flags.DEFINE_bool(
-    "drop_duplicates", False, "Drop all but the first of equal pairs.", flag_values=FLAGS
-)
-flags.DEFINE_bool("overwrite", False, "Make the data anew where there are some.", flag_values=FLAGS)
+command.define_flags(FLAGS, options.GeneratorOptions)
+command.define_flags(FLAGS, cleaning.Cleaning)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
     return command.run(_generate, FLAGS, doc=__doc__, required=["problem", "data_dir"], argv=argv)
 
 
 def _generate() -> None:
     from t2t_lite.data import generate
-    from t2t_lite.text import cleaning
 
     problem = registry.problem(FLAGS.problem)
-    with _Progress() as progress:
+    with _stages() as show:
         made = generate.generate(
             problem,
             data_dir=FLAGS.data_dir,
             raw_dir=FLAGS.raw_dir,
             tmp_dir=FLAGS.tmp_dir,
-            vocab_size=FLAGS.vocab_size,
-            num_workers=FLAGS.num_workers,
-            random_seed=FLAGS.random_seed,
-            cleaning=cleaning.Cleaning(
-                drop_empty=FLAGS.drop_empty,
-                max_length=FLAGS.max_length,
-                max_length_ratio=FLAGS.max_length_ratio,
-                drop_duplicates=FLAGS.drop_duplicates,
-            ),
-            overwrite=FLAGS.overwrite,
-            progress=progress,
+            cleaning=command.options(FLAGS, cleaning.Cleaning),
+            progress=show,
+            **dataclasses.asdict(command.options(FLAGS, options.GeneratorOptions)),
         )
     for line in _summary(made):
         print(line)
 
 
-def _summary(made) -> list[str]:
+@contextlib.contextmanager
+def _stages() -> Iterator["generate.Progress"]:
+    """Yield what shows the stages of the work one after the other."""
+    with contextlib.ExitStack() as stack:
+        shown: dict[str, progress.Progress] = {}
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in shown:
+                stack.close()  # the stage before
+                begun = progress.Progress(stage, stream=sys.stderr, announce=True)
+                shown[stage] = stack.enter_context(begun)
+            shown[stage].update(done, total)
+
+        yield show
+
+
+def _summary(made: "manifest.Manifest") -> list[str]:
     """Return what a user wants to know about the finished data."""
     lines = []
     for split, entry in made.splits.items():
@@ -102,33 +97,6 @@ def _summary(made) -> list[str]:
     if fit["size"] < made.options["vocab_size"]:
         line += f" (the text supports no more; {made.options['vocab_size']:,} were asked for)"
     return [*lines, line, f"complete: {made.data_dir}"]
-
-
-class _Progress:
-    """A bar for each stage on a terminal, one line for each stage elsewhere."""
-
-    def __enter__(self) -> "_Progress":
-        self._stage, self._bar = "", None
-        return self
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage != self._stage:
-            self._close()
-            self._stage = stage
-            if sys.stderr.isatty():
-                self._bar = tqdm.tqdm(desc=stage, total=total or None, unit_scale=True)
-            else:
-                print(stage, file=sys.stderr, flush=True)
-        if self._bar is not None:
-            self._bar.update(done - self._bar.n)
-
-    def __exit__(self, *_) -> None:
-        self._close()
-
-    def _close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-            self._bar = None
 
 
 if __name__ == "__main__":

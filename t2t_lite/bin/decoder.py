@@ -5,20 +5,20 @@
   t2t-lite-decoder --output_dir=run --decode_interactive
 
 One output line for every input line, in order; "-" is the standard input or output. An interrupted
-command, given again, goes on where it stopped.
+command that writes a file, given again, goes on where it stopped.
 """
 
+import contextlib
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-import tqdm
 from absl import flags
 
-from t2t_lite import errors, registry
+from t2t_lite import errors, progress, registry
 from t2t_lite.bin import command, prompt
 from t2t_lite.decode import options
+from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
     from t2t_lite.decode import files, translator
@@ -39,8 +39,8 @@ flags.DEFINE_string("decode_to_file", None, "Where the outputs go.", flag_values
 flags.DEFINE_string(
     "decode_hparams",
     "",
-    "How to decode, e.g. beam_size=4,alpha=0.6. "
-    + " ".join(f"{name} (default: {default})." for name, default in options.defaults().items()),
+    f"How to decode, as name=value with commas between; the first three are the run's own unless "
+    f"given:\n{command.table(options.DecodeOptions)}",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
@@ -67,8 +67,6 @@ flags.DEFINE_string(
     "output): writes log-probability, loss of a token and tokens, with tabs between.",
     flag_values=FLAGS,
 )
-
-_LINE_SECONDS = 30  # between two plain lines of progress
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,24 +126,23 @@ def _decode_file(model: "translator.Translator") -> None:
     from t2t_lite.decode import files
 
     source, target = _path(FLAGS.decode_from_file), FLAGS.decode_to_file
-    with _Progress() as progress:
+    with _progress() as show:
         if target == "-":
-            lines = files.read_lines(source)
-            translations, report = files.decode_lines(model, lines, progress=progress)
-            _write(map(files.line, translations))
+            report = files.Report(total=files.count_lines(source))
+            _write(files.decode(model, text_files.read_lines(source), report, progress=show))
         else:
-            report = files.decode_file(model, source, target, progress=progress)
+            report = files.decode_file(model, source, target, progress=show)
     _summarize(report)
 
 
 def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it comes."""
     from t2t_lite.decode import files
-    from t2t_lite.text import text_files
 
+    is_nbest = model.options.return_beams > 1
     for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
         (translation,) = model.translate([text], first_index=index)
-        _write([files.line(translation)])
+        _write([files.line(translation, is_nbest=is_nbest)])
 
 
 def _decode_split(model: "translator.Translator") -> None:
@@ -153,35 +150,46 @@ def _decode_split(model: "translator.Translator") -> None:
     from t2t_lite.data import manifest
     from t2t_lite.decode import files
     from t2t_lite.run import output_dir
-    from t2t_lite.text import text_files
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
     scorer = model.task.scorer(FLAGS.target_language or problem.target_language)
     text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
-    with _Progress() as progress:
-        translations, report = files.decode_lines(model, text.sources, progress=progress)
-    if FLAGS.decode_to_file == "-":
-        _write(map(files.line, translations))
-    elif FLAGS.decode_to_file:
-        text_files.write_lines(FLAGS.decode_to_file, map(files.line, translations))
+    target, total = FLAGS.decode_to_file, len(text.sources)
+    with _progress() as show:
+        if target in (None, "-"):
+            report = files.Report(total=total)
+            outputs = list(files.decode(model, text.sources, report, progress=show))
+        else:
+            report = files.decode_lines(model, text.sources, target, total=total, progress=show)
+            outputs = list(text_files.read_lines(target))
+    if target == "-":
+        _write(outputs)
     _summarize(report)
-    print(scorer([translation.text for translation in translations], text.references))
+    if model.options.return_beams > 1:
+        outputs = [output.partition("\t")[0] for output in outputs]
+    print(scorer(outputs, text.references))
 
 
 def _score(model: "translator.Translator") -> None:
     from t2t_lite.decode import files
 
+    scores = _path(FLAGS.score_file)
     source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
-    pairs = files.read_pairs(_path(FLAGS.score_file), source)
-    with _Progress() as progress:
-        results, report = files.score_pairs(model, pairs, progress=progress)
-    _write_to(FLAGS.decode_to_file, results)
+    pairs, total = files.read_pairs(scores, source), files.count_lines(scores)
+    with _progress() as show:
+        if FLAGS.decode_to_file == "-":
+            report = files.Report(total=total)
+            _write(files.score_pairs(model, pairs, report, progress=show))
+        else:
+            report = files.score_file(
+                model, pairs, FLAGS.decode_to_file, total=total, progress=show
+            )
     print(
         f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
         file=sys.stderr,
     )
-    _print_notes(report)
+    _print_remarks(report)
 
 
 def _path(flag: str) -> str:
@@ -195,69 +203,54 @@ def _write(lines: Iterable[str]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _write_to(target: str, lines: Iterable[str]) -> None:
-    from t2t_lite.text import text_files
-
-    if target == "-":
-        _write(lines)
-    else:
-        text_files.write_lines(target, lines)
-
-
 def _summarize(report: "files.Report") -> None:
-    """Print what was done, and the notes."""
+    """Print what was done, and what a reader of the output should know."""
     seconds = max(report.seconds, 1e-9)
     print(
         f"{report.lines:,} lines, {report.seconds:,.1f} s: "
         f"{report.done / seconds:,.1f} sentences/s, {report.tokens / seconds:,.0f} tokens/s",
         file=sys.stderr,
     )
-    _print_notes(report)
+    _print_remarks(report)
 
 
-def _print_notes(report: "files.Report") -> None:
+def _print_remarks(report: "files.Report") -> None:
     """Print, a line each, what a reader of the output should know."""
-    notes = {
+    remarks = {
         "came from the interrupted run before": report.resumed,
         "are not valid UTF-8; what cannot be read was taken as U+FFFD": report.lossy,
-        "were longer than max_source_length and were cut": report.truncated,
         "have an output cut off at the length limit": report.unfinished,
         "have an output that was no tree and was repaired": report.repaired,
     }
-    for note, count in notes.items():
+    for remark, count in remarks.items():
         if count:
-            print(f"{count:,} lines {note}", file=sys.stderr)
+            print(f"{count:,} lines {remark}", file=sys.stderr)
+    if report.truncated:
+        numbers = ", ".join(map(str, report.truncated_lines))
+        more = ", ..." if report.truncated > len(report.truncated_lines) else ""
+        print(
+            f"{report.truncated:,} lines were longer than max_source_length and were cut: "
+            f"{numbers}{more}",
+            file=sys.stderr,
+        )
+    if report.kept_as:
+        print(
+            f"what an interrupted run of other lines or other settings left is in {report.kept_as}",
+            file=sys.stderr,
+        )
 
 
-class _Progress:
-    """A bar on a terminal; otherwise a plain line every half minute."""
+@contextlib.contextmanager
+def _progress() -> Iterator["files.Progress"]:
+    """Yield what shows a report of work under way."""
+    with progress.Progress("sentences", stream=sys.stderr) as shown:
 
-    def __enter__(self) -> "_Progress":
-        self._bar: tqdm.tqdm | None = None
-        self._line_time = time.monotonic()
-        return self
+        def show(report: "files.Report") -> None:
+            seconds = max(report.seconds, 1e-9)
+            figures = f"{report.done / seconds:,.1f}/s, {report.tokens / seconds:,.0f} tokens/s"
+            shown.update(report.done, report.done + report.left, figures=figures)
 
-    def __call__(self, report: "files.Report") -> None:
-        rate = f"{report.tokens / max(report.seconds, 1e-9):,.0f} tokens/s"
-        if sys.stderr.isatty():
-            if self._bar is None:
-                total = report.done + report.left
-                self._bar = tqdm.tqdm(total=total, unit=" sentences", dynamic_ncols=True)
-            self._bar.set_postfix_str(rate, refresh=False)
-            self._bar.update(report.done - self._bar.n)
-        elif time.monotonic() - self._line_time >= _LINE_SECONDS:
-            speed = report.done / max(report.seconds, 1e-9)
-            print(
-                f"{report.done:,} of {report.done + report.left:,} sentences, "
-                f"{speed:,.1f} sentences/s, {rate}, {report.left / max(speed, 1e-9):,.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
-            self._line_time = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
+        yield show
 
 
 if __name__ == "__main__":

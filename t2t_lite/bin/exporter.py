@@ -8,10 +8,11 @@ model with a vocabulary of tensor2tensor (.subwords) takes and gives ids, not te
 
 import sys
 import typing
+from collections.abc import Sequence
 
 from absl import flags
 
-from t2t_lite import errors
+from t2t_lite import errors, fields
 from t2t_lite.bin import command
 from t2t_lite.decode import options
 
@@ -30,13 +31,14 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "decode_hparams",
     "",
-    "How to decode, e.g. beam_size=4,alpha=0.6,extra_length=50; fixed in the export.",
+    f"How the export decodes, as name=value with commas between; the first three are the run's own "
+    f"unless given:\n{command.table(options.DecodeOptions)}",
     flag_values=FLAGS,
 )
 flags.DEFINE_integer(
     "max_source_length",
     None,
-    "Of a longer input only so many tokens are read. Default: 512.",
+    f"{fields.help_of(options.DecodeOptions, 'max_source_length')} As in --decode_hparams.",
     lower_bound=2,
     flag_values=FLAGS,
 )
@@ -44,15 +46,14 @@ flags.DEFINE_enum(
     "precision",
     "float32",
     [*typing.get_args(options.Precision), "int8"],
-    "mixed keeps float32 weights and multiplies by the decoder's in bfloat16; bfloat16 halves the "
-    "weights too; both are fast where the processor has it. int8 quarters the weights and computes "
+    f"{fields.help_of(options.DecodeOptions, 'precision')} int8 quarters the weights and computes "
     "in float32.",
     flag_values=FLAGS,
 )
 
 
-def main(argv=None) -> int:
-    """Run the command; return its exit status."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
     required = ("output_dir", "export_dir")
     return command.run(_export, FLAGS, doc=__doc__, required=required, argv=argv)
 

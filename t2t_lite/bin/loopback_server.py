@@ -5,7 +5,9 @@ python -m t2t_lite.bin.loopback_server --export_dir=export --servable_name=ende
 
 import signal
 import sys
+import threading
 import time
+from collections.abc import Sequence
 
 from absl import flags
 
@@ -30,8 +32,8 @@ flags.DEFINE_integer(
 flags.DEFINE_bool("warm_up", True, "Run the export's warm-up requests first.", flag_values=FLAGS)
 
 
-def main(argv=None) -> int:
-    """Run the command; return its exit status."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
     required = ("export_dir", "servable_name")
     return command.run(_serve, FLAGS, doc=__doc__, required=required, argv=argv)
 
@@ -53,6 +55,9 @@ def _serve() -> None:
         num_threads=FLAGS.num_threads,
         warm_up=FLAGS.warm_up,
     )
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
     with loopback.Server(
         model, FLAGS.servable_name, port=FLAGS.port, rest_port=FLAGS.rest_port
     ) as server:
@@ -61,7 +66,7 @@ def _serve() -> None:
             f"REST port {server.rest_port}; ready after {time.monotonic() - start:.2f} s",
             flush=True,
         )
-        signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        stopped.wait()
 
 
 if __name__ == "__main__":

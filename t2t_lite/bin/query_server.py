@@ -8,18 +8,16 @@
 Without a file it answers what you type, or what comes through a pipe, line for line.
 """
 
-import contextlib
 import itertools
 import readline  # noqa: F401  gives input() a history and editing
 import sys
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import IO, TYPE_CHECKING
 
-import tqdm
 from absl import flags
 
-from t2t_lite import errors
+from t2t_lite import errors, progress
 from t2t_lite.bin import command
 from t2t_lite.text import text_files
 
@@ -66,8 +64,8 @@ flags.DEFINE_integer(
 flags.DEFINE_integer("batch_size", 1, "Sentences of a request.", 1, flag_values=FLAGS)
 
 
-def main(argv=None) -> int:
-    """Run the command; return its exit status."""
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
     required = ("server", "servable_name")
     return command.run(_query, FLAGS, doc=__doc__, required=required, argv=argv)
 
@@ -97,23 +95,25 @@ def _query() -> None:
 
 def _translate(translator: "client.Client") -> None:
     """Translate all lines; a file appears under its name when it is complete."""
+    if FLAGS.decode_to_file == "-":
+        for answer in translator.stream(_lines()):
+            _write(answer, sys.stdout.buffer)
+        return
     start, count = time.monotonic(), 0
-    with contextlib.ExitStack() as stack:
-        if FLAGS.decode_to_file == "-":
-            file = sys.stdout.buffer
-        else:
-            file = stack.enter_context(text_files.replacing(FLAGS.decode_to_file))
-        for answer in tqdm.tqdm(
-            translator.stream(_lines()),
-            unit=" sentences",
-            disable=not sys.stderr.isatty() or file is sys.stdout.buffer,
-        ):
-            file.write(_line(answer).encode() + b"\n")
-            file.flush()
-            count += 1
-    if FLAGS.decode_to_file != "-":
-        seconds = time.monotonic() - start
-        print(f"{count:,} lines, {seconds:,.1f} s: {count / seconds:,.1f} sentences/s")
+    with (
+        text_files.replacing(FLAGS.decode_to_file) as file,
+        progress.Progress("sentences", stream=sys.stderr) as shown,
+    ):
+        for count, answer in enumerate(translator.stream(_lines()), start=1):
+            _write(answer, file)
+            shown.update(count)
+    seconds = time.monotonic() - start
+    print(f"{count:,} lines, {seconds:,.1f} s: {count / seconds:,.1f} sentences/s")
+
+
+def _write(answer: "client.Answer", file: IO[bytes]) -> None:
+    file.write(_line(answer).encode() + b"\n")
+    file.flush()
 
 
 def _converse(translator: "client.Client") -> None:

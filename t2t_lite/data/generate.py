@@ -22,6 +22,7 @@ import numpy as np
 
 from t2t_lite import errors
 from t2t_lite.data import manifest, resuming, shards, spill, workers
+from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.text import cleaning as cleanings
 from t2t_lite.text import text_files, vocabulary
@@ -41,43 +42,41 @@ def generate(
     data_dir: str | os.PathLike[str],
     raw_dir: problems.Directory = None,
     tmp_dir: problems.Directory = None,
-    vocab_size: int | None = None,
-    num_workers: int | None = None,
-    random_seed: int = 0,
     cleaning: cleanings.Cleaning = cleanings.Cleaning(),  # noqa: B008 (it is frozen)
-    overwrite: bool = False,
     progress: Progress = lambda stage, done, total: None,
     chunk_pairs: int = 20_000,
+    **changes: Any,
 ) -> manifest.Manifest:
     """Make a problem's data in `data_dir`, or finish making them, and return the manifest.
 
-    The bytes follow from raw text, options and seed, whatever `num_workers` (default: all cores)
-    and `chunk_pairs` (pairs of a task) are. Data that are there already are left as they are if
-    they were made from the same, else UserError says what differs; `overwrite` makes them anew. For
-    a `_rev` problem the data are those of the problem itself.
+    `changes` are fields of GeneratorOptions. The bytes follow from raw text, options and seed,
+    whatever `num_workers` and `chunk_pairs` (pairs of a task) are. Data that are there already are
+    left as they are if they were made from the same, else UserError says what differs; `overwrite`
+    makes them anew. For a `_rev` problem the data are those of the problem itself.
     """
+    options = generator_options.GeneratorOptions(**changes)
     data_dir = pathlib.Path(data_dir)
-    vocab_size = vocab_size or problem.vocabulary_size
+    vocab_size = options.vocab_size or problem.vocabulary_size
     request = {
         "options": {
             "vocab_size": vocab_size,
-            "random_seed": random_seed,
+            "random_seed": options.random_seed,
             **dataclasses.asdict(cleaning),
         },
         "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
     }
     work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
-    if not overwrite:
+    if not options.overwrite:
         existing = resuming.existing(problem, data_dir, request)
         if existing:
             shutil.rmtree(work_dir, ignore_errors=True)  # killed while it was being removed
             return existing
     read = _Reader(problem, raw_dir, tmp_dir or work_dir / "tmp", chunk_pairs)
-    num_workers = num_workers or os.cpu_count() or 1
+    num_workers = options.num_workers or os.cpu_count() or 1
     with resuming.only_one(work_dir):
-        resuming.begin(problem, data_dir, work_dir, request, overwrite=overwrite)
+        resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         try:
-            plan, vocab = _plan(read, work_dir, vocab_size, random_seed, progress)
+            plan, vocab = _plan(read, work_dir, vocab_size, options.random_seed, progress)
         except errors.UserError:
             resuming.undo_beginning(data_dir, work_dir)
             raise
@@ -88,7 +87,7 @@ def generate(
             base_name=problem.base_name,
             num_chunks=-(-plan["pairs"] // plan["chunk_pairs"]),
             num_shards=plan["num_shards"],
-            seed=random_seed,
+            seed=options.random_seed,
             cleaning=cleaning,
         )
         _encode(job, read, vocab, num_workers, progress)

@@ -1,14 +1,10 @@
 """How to decode: what `--decode_hparams=beam_size=4,alpha=0.6` sets (no TensorFlow)."""
 
 import dataclasses
-import math
 from typing import Any, Literal
 
-from t2t_lite import config, errors
+from t2t_lite import config, errors, fields
 
-# mixed: weights and all else in float32, but the products with a decoder's weights in bfloat16, and
-# then the best logits again in float32. bfloat16: weights, products and attention. Both are for
-# processors that have it.
 Precision = Literal["float32", "mixed", "bfloat16"]
 
 
@@ -16,46 +12,54 @@ Precision = Literal["float32", "mixed", "bfloat16"]
 class DecodeOptions:
     """One way of decoding. The defaults are the paper's (Section 6.1)."""
 
-    beam_size: int = 4  # 1 is greedy decoding
-    alpha: float = 0.6  # of the length penalty ((5 + n) / 6)^alpha
-    extra_length: int = 50  # an output has at most its input's length + this many tokens
-    return_beams: int = 1  # outputs of each input, best first
-    # Any of the best 2 * beam_size extensions may end an output, as in tensor2tensor; if strict,
-    # only the best beam_size, as in fairseq and CTranslate2.
-    strict_ends: bool = False
-    min_length: int = 0  # an output has at least so many tokens, EOS included
-    prefix: str = ""  # every output begins with this text
-    sampling: bool = False  # draw return_beams outputs at random, instead of searching
-    temperature: float = 1.0  # of sampling: below 1 the probable becomes more probable
-    top_k: int = 0  # sample from so many tokens; 0: from all
-    top_p: float = 1.0  # sample from the fewest tokens that together have this probability
-    seed: int = 1  # of sampling
-    constrained: bool = True  # a parser's outputs are trees; False: search freely, then repair
-    max_source_length: int = 512  # of a longer input only so many tokens are read
-    batch_size: int = 128  # sentences of a batch, at most
-    batch_tokens: int = 4096  # source tokens of a batch, padding included, at most
-    precision: Precision = "float32"
+    beam_size: int = fields.same_as(config.HParams, "beam_size")
+    alpha: float = fields.same_as(config.HParams, "alpha")
+    extra_length: int = fields.same_as(config.HParams, "extra_length")
+    return_beams: int = fields.option(1, "Outputs of each input, best first.", at_least=1)
+    strict_ends: bool = fields.option(
+        False,
+        "Only the best beam_size extensions may end an output, as in fairseq and CTranslate2; if "
+        "not, any of the best 2 * beam_size, as in tensor2tensor.",
+    )
+    min_length: int = fields.option(
+        0, "An output has at least so many tokens, EOS included.", at_least=0
+    )
+    prefix: str = fields.option("", "Every output begins with this text.")
+    sampling: bool = fields.option(
+        False, "Draw return_beams outputs at random, instead of searching."
+    )
+    temperature: float = fields.option(
+        1.0, "Of sampling: below 1 the probable becomes more probable.", above=0
+    )
+    top_k: int = fields.option(0, "Sample from so many tokens; 0: from all.", at_least=0)
+    top_p: float = fields.option(
+        1.0,
+        "Sample from the fewest tokens that together have this probability.",
+        above=0,
+        at_most=1,
+    )
+    seed: int = fields.option(1, "Of sampling.", at_least=0)
+    constrained: bool = fields.option(
+        True, "A parser's outputs are trees; false: search freely, then repair."
+    )
+    max_source_length: int = fields.option(
+        512, "Of a longer input only so many tokens are read.", at_least=1
+    )
+    batch_size: int = fields.option(128, "Sentences of a batch, at most.", at_least=1)
+    batch_tokens: int = fields.option(
+        4096, "Source tokens of a batch, padding included, at most.", at_least=1
+    )
+    precision: Precision = fields.option(
+        "float32",
+        "mixed keeps float32 weights and multiplies by the decoder's in bfloat16; bfloat16 halves "
+        "the weights too; both are fast where the processor has it.",
+    )
 
     def __post_init__(self) -> None:
-        positive = ("beam_size", "return_beams", "max_source_length", "batch_size", "batch_tokens")
-        leasts = {**dict.fromkeys(positive, 1), "min_length": 0, "top_k": 0, "seed": 0}
-        for name, least in leasts.items():
-            if getattr(self, name) < least:
-                raise errors.UserError(f"{name} is at least {least}, got {getattr(self, name)}")
-        if not math.isfinite(self.alpha):
-            raise errors.UserError(f"alpha is a number, got {self.alpha}")
-        if not 0 < self.temperature < math.inf or not 0 < self.top_p <= 1:
-            raise errors.UserError(
-                "expected temperature above 0, top_p above 0 and at most 1; got "
-                f"{self.temperature}, {self.top_p}"
-            )
+        fields.check(self)
         if self.return_beams > self.beam_size and not self.sampling:
             raise errors.UserError(
                 f"return_beams is at most beam_size ({self.beam_size}), got {self.return_beams}"
-            )
-        if self.precision not in Precision.__args__:
-            raise errors.UserError(
-                f"precision is one of {Precision.__args__}, got {self.precision!r}"
             )
 
     @property
@@ -71,13 +75,12 @@ class DecodeOptions:
 
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
     """Return the options that a model's hparams ask for, with `changes`."""
-    own = {name: getattr(hparams, name) for name in ("beam_size", "alpha", "extra_length")}
-    return DecodeOptions(**{**own, **changes})
-
-
-def defaults() -> dict[str, Any]:
-    """Return every option's name and default."""
-    return {field.name: field.default for field in dataclasses.fields(DecodeOptions)}
+    defaults = {
+        "beam_size": hparams.beam_size,
+        "alpha": hparams.alpha,
+        "extra_length": hparams.extra_length,
+    }
+    return DecodeOptions(**{**defaults, **changes})
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -86,7 +89,6 @@ def parse(text: str) -> dict[str, Any]:
     >>> parse("beam_size=8,alpha=1")
     {'beam_size': 8, 'alpha': 1.0}
 
-    Raises UserError for an unknown name (with the close matches) or a value of another type.
+    Raises UserError for an unknown name (with the close matches) or a wrong value.
     """
-    types = {name: type(default) for name, default in defaults().items()}
-    return config.parse_changes(text, types, flag="--decode_hparams")
+    return fields.parse_changes(DecodeOptions, text, flag="--decode_hparams")

@@ -13,8 +13,10 @@ def average(prefixes: Sequence[str], output_dir: str | pathlib.Path) -> str:
     """Write the mean weights as output_dir/averaged/ckpt-<last step>; return its prefix.
 
     Optimizer moments and data position are left out: the result is for decoding and export. The
-    sum is made in float64. Raises UserError where the checkpoints hold different weights.
+    sum is made in float64. Raises UserError where the checkpoints hold different weights or the
+    last has another name than ckpt-<step>.
     """
+    last_step = checkpoint.step_of(prefixes[-1])
     total: dict[str, np.ndarray] = {}
     for prefix in prefixes:
         weights = checkpoint.read_weights(prefix)
@@ -23,24 +25,18 @@ def average(prefixes: Sequence[str], output_dir: str | pathlib.Path) -> str:
             raise errors.UserError(f"{prefix} holds other weights than {prefixes[0]}")
         for name, value in weights.items():
             total[name] = total.get(name, 0) + value.astype(np.float64)
-    step = pathlib.Path(prefixes[-1]).name.removeprefix("ckpt-")
-    directory = pathlib.Path(output_dir) / "averaged"
-    directory.mkdir(parents=True, exist_ok=True)
     means = {name: (value / len(prefixes)).astype(np.float32) for name, value in total.items()}
-    prefix = str(directory / f"ckpt-{step}")
-    checkpoint.write_weights(prefix, means)
-    for path in directory.glob("ckpt-*"):
-        if not path.name.startswith(f"ckpt-{step}."):
-            path.unlink()
-    return prefix
+    return checkpoint.write_only(pathlib.Path(output_dir) / "averaged", last_step, means)
 
 
 def last_checkpoints(output_dir: str | pathlib.Path, count: int) -> list[str]:
     """Return the newest `count` checkpoints, oldest first; raise UserError for fewer."""
-    found = [prefix for _, prefix in checkpoint.list_checkpoints(output_dir)]
-    if len(found) < count:
+    checkpoint.resolve(output_dir)  # says so if there are none
+    prefixes = [prefix for _, prefix in checkpoint.list_checkpoints(output_dir)]
+    if len(prefixes) < count:
         raise errors.UserError(
-            f"{output_dir} has {len(found)} checkpoints, {count} were asked for: give "
-            f"--num_last_checkpoints={len(found) or 1} or train with a larger --keep_checkpoint_max"
+            f"{output_dir} has {len(prefixes)} checkpoints, {count} were asked for: give "
+            f"--num_last_checkpoints={len(prefixes)} or train with a larger "
+            "--keep_checkpoint_max"
         )
-    return found[-count:]
+    return prefixes[-count:]

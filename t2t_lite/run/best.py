@@ -20,21 +20,17 @@ class Best:
     def __init__(self, directory: str | pathlib.Path):
         self._directory = pathlib.Path(directory) / "best"
         self._file = self._directory / "best.json"
-        found = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        self.step: int = found.get("step", 0)
-        self.score: float = found.get("score", float("-inf"))
+        kept = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
+        self.step: int = kept.get("step", 0)
+        self.score: float = kept.get("score", float("-inf"))
 
     def offer(self, step: int, score: float, variables: Mapping[str, tf.Variable]) -> bool:
         """Keep these weights if `score` is the highest so far; return whether it is."""
         if score <= self.score:
             return False
-        self._directory.mkdir(parents=True, exist_ok=True)
         weights = {name: variable.numpy() for name, variable in variables.items()}
-        checkpoint.write_weights(str(self._directory / f"ckpt-{step}"), weights)
+        checkpoint.write_only(self._directory, step, weights)
         with text_files.replacing(self._file) as file:
             file.write(json.dumps({"step": step, "score": score}).encode("utf-8") + b"\n")
-        for path in self._directory.glob("ckpt-*"):
-            if not path.name.startswith(f"ckpt-{step}."):
-                path.unlink()
         self.step, self.score = step, score
         return True

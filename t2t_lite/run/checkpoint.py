@@ -19,7 +19,7 @@ from t2t_lite import errors
 
 # What TensorFlow raises for a truncated, corrupt or foreign checkpoint file.
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
-_NAME = re.compile(r"ckpt-(\d+)\.index$")
+_NAME = re.compile(r"ckpt-(\d+)$")
 
 
 class Checkpoints:
@@ -92,8 +92,18 @@ class Checkpoints:
 
 def list_checkpoints(directory: str | pathlib.Path) -> list[tuple[int, str]]:
     """Return (step, path prefix) of every complete checkpoint, oldest first."""
-    matches = ((path, _NAME.search(path.name)) for path in pathlib.Path(directory).glob("*.index"))
-    return sorted((int(match[1]), str(path.with_suffix(""))) for path, match in matches if match)
+    prefixes = [path.with_suffix("") for path in pathlib.Path(directory).glob("*.index")]
+    return sorted(
+        (step_of(prefix), str(prefix)) for prefix in prefixes if _NAME.search(prefix.name)
+    )
+
+
+def step_of(prefix: str | pathlib.Path) -> int:
+    """Return 1000 for ".../ckpt-1000"; raise UserError for another kind of name."""
+    match = _NAME.search(pathlib.Path(prefix).name)
+    if match is None:
+        raise errors.UserError(f"{prefix}: expected a checkpoint's path that ends in ckpt-<step>")
+    return int(match[1])
 
 
 def resolve(output_dir: str | pathlib.Path, checkpoint_path: str | None = None) -> str:
@@ -110,10 +120,10 @@ def resolve(output_dir: str | pathlib.Path, checkpoint_path: str | None = None) 
     if checkpoint_path is not None and pathlib.Path(f"{checkpoint_path}.index").exists():
         return str(checkpoint_path)
     directory = output_dir if checkpoint_path is None else checkpoint_path
-    found = list_checkpoints(directory)
-    if not found:
+    checkpoints = list_checkpoints(directory)
+    if not checkpoints:
         raise errors.UserError(f"no checkpoint at {directory}: expected files ckpt-<step>.index")
-    return found[-1][1]
+    return checkpoints[-1][1]
 
 
 def restore_weights(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
@@ -131,6 +141,25 @@ def restore_weights(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
                 f"{prefix}: {name} has shape {values[name].shape}, expected {variable.shape}"
             )
         variable.assign(tf.cast(values[name], variable.dtype))
+
+
+def restore_fitting_weights(
+    prefix: str, variables: Mapping[str, tf.Variable]
+) -> tuple[list[str], list[str]]:
+    """Set the weights whose names and shapes fit.
+
+    Returns:
+      The names of variables that stay as they are, and of weights that are not used.
+    """
+    values = read_weights(prefix)
+    fitting = {
+        name
+        for name, variable in variables.items()
+        if name in values and values[name].shape == tuple(variable.shape)
+    }
+    for name in fitting:
+        variables[name].assign(values[name])
+    return sorted(variables.keys() - fitting), sorted(values.keys() - fitting)
 
 
 def read_weights(prefix: str) -> dict[str, Any]:
@@ -151,6 +180,17 @@ def write_weights(prefix: str, weights: Mapping[str, Any]) -> None:
     """Write weights alone as a checkpoint that `restore_weights` reads."""
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
     tf.train.Checkpoint(model=variables).write(prefix)
+
+
+def write_only(directory: pathlib.Path, step: int, weights: Mapping[str, Any]) -> str:
+    """Write weights as ckpt-<step>, delete the other checkpoints there, and return the prefix."""
+    directory.mkdir(parents=True, exist_ok=True)
+    prefix = str(directory / f"ckpt-{step}")
+    write_weights(prefix, weights)
+    for path in directory.glob("ckpt-*"):
+        if not path.name.startswith(f"ckpt-{step}."):
+            path.unlink()
+    return prefix
 
 
 def fingerprint(prefix: str) -> str:

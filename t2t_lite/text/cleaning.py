@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from t2t_lite import fields
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cleaning:
@@ -11,14 +13,17 @@ class Cleaning:
     'length_ratio'
     """
 
-    # a side without a visible character
-    drop_empty: bool = True
-    # subwords of the longer side, 0 for any
-    max_length: int = 0
-    # subwords of the longer side for each of the shorter one, 0 for any
-    max_length_ratio: float = 0.0
-    # all but the first of exactly equal pairs
-    drop_duplicates: bool = False
+    drop_empty: bool = fields.option(True, "Drop pairs with an empty side.")
+    max_length: int = fields.option(
+        0, "Drop pairs with more subwords than this on a side; 0: none.", at_least=0
+    )
+    max_length_ratio: float = fields.option(
+        0.0, "Drop pairs with a side this many times longer than the other; 0: none.", at_least=0
+    )
+    drop_duplicates: bool = fields.option(False, "Drop all but the first of equal pairs.")
+
+    def __post_init__(self) -> None:
+        fields.check(self)
 
     def reason(self, inputs: str, targets: str, num_inputs: int, num_targets: int) -> str:
         """Return why a pair of so many subwords goes, "" if it stays."""

@@ -1,11 +1,12 @@
 """The training loop (Section 5), from a data_dir to an output_dir full of checkpoints."""
 
+import contextlib
 import dataclasses
-import io
+import math
 import pathlib
 import time
-from collections.abc import Callable, Mapping
-from typing import IO, Any
+from collections.abc import Iterator, Mapping
+from typing import IO
 
 import keras
 import numpy as np
@@ -18,47 +19,32 @@ from t2t_lite.model import transformer
 from t2t_lite.run import best, checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.text import text_files, vocabulary
-from t2t_lite.train import cost, devices, evaluator, interruption, optimizer, reporter, schedule
+from t2t_lite.train import (
+    cost,
+    devices,
+    evaluator,
+    interruption,
+    optimizer,
+    reporter,
+    schedule,
+    throughput,
+)
+from t2t_lite.train import options as trainer_options
 from t2t_lite.train import step as steps
 
-_SIDES = ("inputs", "targets")
 _PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compiled
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Options:
-    """How one call of the trainer runs; nothing here changes what is learnt but the seed."""
-
-    eval_frequency: int = 1000
-    eval_sentences: int = 500  # of the dev split, decoded at each evaluation; 0: none
-    early_stopping_patience: int = 0  # evaluations without a better dev score; 0: never stop
-    save_checkpoints_secs: float = 600  # the paper's 10 minutes
-    save_checkpoints_steps: int = 0  # instead of seconds, where it is not 0
-    keep_checkpoint_max: int = 20
-    warm_start_from: str | None = None  # an output_dir or checkpoint whose weights a new run takes
-    max_skipped_steps: int = 0  # steps without a finite gradient that are left out
-    profile: bool = False
-    strategy: str = "auto"
-    xla: str = "auto"
-    precision: str = "auto"
-    random_seed: int = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What a call of the trainer did; `flops` counts matrix products, padding included."""
+    """What a call of the trainer did."""
 
     steps: int
     seconds: float
-    tokens: int  # real ones, source and target
-    fill: float  # share of them in the batches, padding included
-    flops: float
-    tokens_per_second: float  # of training alone: no compilation, evaluation or saving
-    flops_per_second: float
+    throughput: throughput.Throughput
     peak: float  # FLOP/s of the devices' matrix multiplication
     skipped: int
     stopped_by: str | None  # a signal's name, "patience" or None
-    figures: evaluator.Figures | None
     best_step: int
 
 
@@ -69,7 +55,7 @@ def prepare(
     directory: str | pathlib.Path,
     hparams: config.HParams,
     hparams_set: str,
-    options: Options,
+    options: trainer_options.TrainerOptions,
 ) -> "Training":
     """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
@@ -96,10 +82,10 @@ def prepare(
         precision=devices.precision(options.precision),
         random_seed=options.random_seed,
     )
-    found = output_dir.open_or_create(
+    output = output_dir.open_or_create(
         directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path
     )
-    return Training(problem, data_dir=data_dir, found=found, options=options, strategy=strategy)
+    return Training(problem, data_dir=data_dir, output=output, options=options, strategy=strategy)
 
 
 class Training:
@@ -108,7 +94,7 @@ class Training:
     Args:
       problem: what to learn.
       data_dir: its data.
-      found: the output_dir, whose hparams and run.json count.
+      output: the output_dir, whose hparams and run.json count.
       options: how to run.
       strategy: on which devices.
 
@@ -120,22 +106,22 @@ class Training:
         problem: problems.Problem,
         *,
         data_dir: str | pathlib.Path,
-        found: output_dir.OutputDir,
-        options: Options,
+        output: output_dir.OutputDir,
+        options: trainer_options.TrainerOptions,
         strategy: tf.distribute.Strategy,
     ):
         self._problem = problem
         self._data_dir = data_dir
-        self._directory = found.path
-        self._hparams = hparams = found.hparams
+        self._directory = output.path
+        self._hparams = hparams = output.hparams
         self._options = options
         self._strategy = strategy
         self._is_chief = devices.is_chief(strategy)
-        self._task = catalog.task_of_run(found.run.task, vocabulary.load(found.vocabulary_path))
+        self._task = catalog.task_of_run(output.run.task, vocabulary.load(output.vocabulary_path))
         keras.utils.set_random_seed(options.random_seed)
         with self._strategy.scope():
             self._model = transformer.Transformer(
-                hparams, found.run.vocab_size, dtype=devices.dtype_policy(found.run.precision)
+                hparams, output.run.vocab_size, dtype=devices.dtype_policy(output.run.precision)
             )
             self._variables = self._model.named_variables()
             adam = optimizer.Adam(
@@ -155,13 +141,13 @@ class Training:
         )
         self.batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
-            found.path,
+            output.path,
             variables=self._variables,
             slots=adam.slots(),
             data=self.batches,
             keep=options.keep_checkpoint_max,
         )
-        self._best = best.Best(found.path)
+        self._best = best.Best(output.path)
         self._evaluator = evaluator.Evaluator(
             problem,
             data_dir,
@@ -170,19 +156,19 @@ class Training:
             task=self._task,
             sentences=options.eval_sentences,
         )
-        self._tokens = self._padded_tokens = self._flops = self._skipped = 0
-        self._steady = [0.0, 0.0, 0.0]  # tokens, FLOPs and seconds of steps without compilation
+        self._throughput = throughput.Throughput()
+        self._skipped = 0
 
     def run(self, stream: IO[str]) -> Summary:
         """Train from the newest checkpoint, if there is one, until `hparams.train_steps`.
 
-        Evaluates and saves in between; what is to be seen goes to `stream`.
+        Evaluates and saves in between. Progress is shown on `stream`.
         """
         first, damaged = self._checkpoints.restore_latest()
         last = self._hparams.train_steps
         report = reporter.Reporter(
             self._directory if self._is_chief else None,
-            stream=stream if self._is_chief else io.StringIO(),
+            stream=stream if self._is_chief else None,
             first_step=first,
             last_step=last,
         )
@@ -190,11 +176,8 @@ class Training:
             report.line(f"{prefix} is damaged; the checkpoint before it is used")
         if first == 0 and self._options.warm_start_from:
             self._warm_start(self._options.warm_start_from, report)
-        report.line(self._headline(first))
-        if too_long := self._too_long():
-            limit = f"max_length={self._hparams.max_length} tokens"
-            report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
-        stopped_by, figures, step = None, None, first
+        self._introduce(first, report)
+        step, stopped_by = first, None
         started = saved = time.monotonic()
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
@@ -202,31 +185,42 @@ class Training:
                 self._profile(step - first)
                 stopped_by = interrupted.signal
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
-                    self._pausing(report, self._save, step)
+                    self._save(step)
                     saved = time.monotonic()
                 if stopped_by:
                     break
                 if self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
-                    figures = self._pausing(report, self._evaluate, step, report)
+                    self._evaluate(step, report)
                     if self._is_patience_over(step):
                         stopped_by = "patience"
                         self._save(step)
                         break
         report.close()
-        return Summary(
-            steps=step - first,
-            seconds=time.monotonic() - started,
-            tokens=self._tokens,
-            fill=self._tokens / max(self._padded_tokens, 1),
-            flops=self._flops,
-            tokens_per_second=self._steady[0] / max(self._steady[2], 1e-9),
-            flops_per_second=self._steady[1] / max(self._steady[2], 1e-9),
-            peak=self._peak(),
-            skipped=self._skipped,
-            stopped_by=stopped_by,
-            figures=figures,
-            best_step=self._best.step,
+        return self._summary(step - first, time.monotonic() - started, stopped_by)
+
+    def update(self, step: int, report: reporter.Reporter) -> None:
+        """Make update number `step` (from 1) with the next batch and report it."""
+        rate = schedule.learning_rate(
+            step,
+            d_model=self._hparams.d_model,
+            warmup_steps=self._hparams.warmup_steps,
+            scale=self._hparams.learning_rate_scale,
         )
+        start = time.monotonic()
+        with pipeline.naming_damage(self._problem, self._data_dir):
+            batch = next(self.batches)
+        is_new = self.train_step.is_new(batch)
+        with _naming_failures(step, batch):
+            result = self.train_step(batch, step=step, learning_rate=rate)
+            loss, norm = float(result.loss), float(result.gradient_norm)
+        seconds = time.monotonic() - start
+        if is_new:
+            report.line(f"step {step}: compiled for batches of {_shape(batch)} in {seconds:.1f} s")
+        if not math.isfinite(norm):
+            self._skip(step, batch, loss=loss, norm=norm, report=report)
+        timed = None if is_new else seconds  # compiling is no training
+        tokens = self._throughput.add(batch, flops=self._flops(batch), seconds=timed)
+        report.step(step, loss=loss, learning_rate=rate, tokens=tokens, seconds=timed)
 
     def _train_batches(self) -> tf.data.Dataset:
         sizes: dict[str, int] = {
@@ -250,52 +244,14 @@ class Training:
         limit = manifest.round_length(np.array(self._hparams.max_length))
         return int(table[table[:, :2].max(axis=1) > limit, 2].sum())
 
-    def update(self, step: int, report: reporter.Reporter) -> None:
-        """Make update number `step` (from 1) with the next batch and report it."""
-        rate = schedule.learning_rate(
-            step,
-            d_model=self._hparams.d_model,
-            warmup_steps=self._hparams.warmup_steps,
-            scale=self._hparams.learning_rate_scale,
-        )
-        before = time.monotonic()
-        with pipeline.naming_damage(self._problem, self._data_dir):
-            batch = next(self.batches)
-        is_new = self.train_step.is_new(batch)
-        try:
-            result = self.train_step(batch, step=step, learning_rate=rate)
-            loss, norm = float(result.loss), float(result.gradient_norm)
-        except tf.errors.UnavailableError as error:
-            raise errors.UserError(
-                f"a worker was lost at step {step}; start the same command on every worker again, "
-                "training continues from the last checkpoint"
-            ) from error
-        except tf.errors.ResourceExhaustedError as error:
-            raise errors.UserError(
-                f"out of memory at step {step} with a batch of {_shape(batch)}: lower "
-                "max_tokens_per_device (same result, more parts) or max_length in --hparams"
-            ) from error
-        seconds = time.monotonic() - before
-        tokens = sum(int(tf.math.count_nonzero(batch[key])) for key in _SIDES)
-        flops = self._cost(batch)
-        self._tokens += tokens
-        self._padded_tokens += sum(int(tf.size(batch[key])) for key in _SIDES)
-        self._flops += flops
-        if is_new:
-            report.pause(seconds)
-            report.line(f"step {step}: compiled for batches of {_shape(batch)} in {seconds:.1f} s")
-        else:
-            self._steady = [a + b for a, b in zip(self._steady, (tokens, flops, seconds))]
-        if not tf.math.is_finite(norm):
-            self._skip(step, batch, loss=loss, norm=norm, report=report)
-        report.step(step, loss=loss, learning_rate=rate, tokens=0 if is_new else tokens)
-
     def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
         """Count a step whose update was left out; stop where that is one too many."""
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
         lines = [
-            "\t".join(self._task.vocabulary.decode(batch[key][row].numpy()) for key in _SIDES)
+            "\t".join(
+                self._task.vocabulary.decode(batch[side][row].numpy()) for side in throughput.SIDES
+            )
             for row in range(batch["inputs"].shape[0])
         ]
         text_files.write_lines(path, lines)
@@ -307,14 +263,13 @@ class Training:
             )
         report.line(f"{problem}; the update was left out")
 
-    def _evaluate(self, step: int, report: reporter.Reporter) -> evaluator.Figures:
+    def _evaluate(self, step: int, report: reporter.Reporter) -> None:
         """Measure the dev split and keep the best weights."""
         figures = self._evaluator.evaluate()
         score = -figures.tokens.loss if figures.score is None else figures.score
         is_best = self._best.offer(step, score, self._variables)
         text = f"{figures}  (best so far)" if is_best else str(figures)
         report.evaluation(step, self._problem.name, figures.scalars(), text)
-        return figures
 
     def _save(self, step: int) -> None:
         if self._is_chief:
@@ -332,21 +287,13 @@ class Training:
     def _warm_start(self, source: str, report: reporter.Reporter) -> None:
         """Take the weights whose names and shapes match; say what is left over on either side."""
         prefix = checkpoint.resolve(source)
-        values = checkpoint.read_weights(prefix)
-        fitting = {
-            name: variable
-            for name, variable in self._variables.items()
-            if name in values and values[name].shape == tuple(variable.shape)
-        }
-        for name, variable in fitting.items():
-            variable.assign(values[name])
-        report.line(f"warm start: {len(fitting)} of {len(self._variables)} weights from {prefix}")
-        for title, names in (
-            ("keep their random start", self._variables.keys() - fitting.keys()),
-            ("are not used", values.keys() - fitting.keys()),
-        ):
-            if names:
-                report.line(f"warm start: {title}: {', '.join(sorted(names))}")
+        missing, unused = checkpoint.restore_fitting_weights(prefix, self._variables)
+        count = len(self._variables) - len(missing)
+        report.line(f"warm start: {count} of {len(self._variables)} weights from {prefix}")
+        if missing:
+            report.line(f"warm start: keep their random start: {', '.join(missing)}")
+        if unused:
+            report.line(f"warm start: are not used: {', '.join(unused)}")
 
     def _profile(self, local_step: int) -> None:
         """Write a TensorFlow profile of ten steps where that is asked for."""
@@ -355,14 +302,7 @@ class Training:
         if self._options.profile and local_step == _PROFILED_STEPS.stop - 1:
             tf.profiler.experimental.stop()
 
-    def _pausing(self, report: reporter.Reporter, function: Callable[..., Any], *args) -> Any:
-        """Call a function whose time is none of training's."""
-        before = time.monotonic()
-        result = function(*args)
-        report.pause(time.monotonic() - before)
-        return result
-
-    def _cost(self, batch: Mapping[str, tf.Tensor]) -> int:
+    def _flops(self, batch: Mapping[str, tf.Tensor]) -> int:
         rows, source = batch["inputs"].shape
         return cost.step_flops(
             self._hparams,
@@ -372,16 +312,46 @@ class Training:
             target=batch["targets"].shape[1],
         )
 
-    def _peak(self) -> float:
-        return cost.matmul_peak(self._model.compute_dtype) * self._strategy.num_replicas_in_sync
-
-    def _headline(self, first: int) -> str:
+    def _introduce(self, first: int, report: reporter.Reporter) -> None:
+        """Say what is trained, and what is left out."""
         start = f"from step {first}" if first else "from the start"
-        return (
+        report.line(
             f"{self._problem.name}: {self._model.count_params():,} parameters, {start} to "
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
             f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
+        if too_long := self._too_long():
+            limit = f"max_length={self._hparams.max_length} tokens"
+            report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
+
+    def _summary(self, num_steps: int, seconds: float, stopped_by: str | None) -> Summary:
+        peak = cost.matmul_peak(self._model.compute_dtype)
+        return Summary(
+            steps=num_steps,
+            seconds=seconds,
+            throughput=self._throughput,
+            peak=peak * self._strategy.num_replicas_in_sync,
+            skipped=self._skipped,
+            stopped_by=stopped_by,
+            best_step=self._best.step,
+        )
+
+
+@contextlib.contextmanager
+def _naming_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[None]:
+    """Turn what TensorFlow raises for a lost worker and full memory into what to do about it."""
+    try:
+        yield
+    except tf.errors.UnavailableError as error:
+        raise errors.UserError(
+            f"a worker was lost at step {step}; start the same command on every worker again, "
+            "training continues from the last checkpoint"
+        ) from error
+    except tf.errors.ResourceExhaustedError as error:
+        raise errors.UserError(
+            f"out of memory at step {step} with a batch of {_shape(batch)}: lower "
+            "max_tokens_per_device (same result, more parts) or max_length in --hparams"
+        ) from error
 
 
 def _shape(batch: Mapping[str, tf.Tensor]) -> str:

@@ -226,28 +226,3 @@ def test_batches_by_length_within_the_budget():
     assert batching.batches([2, 9, 3, 8], batch_size=3, batch_tokens=18) == [[1, 3], [2, 0]]
     assert batching.batches([50, 1], batch_size=3, batch_tokens=18) == [[0], [1]]
     assert batching.batches([], batch_size=3, batch_tokens=18) == []
-
-
-def test_options_are_typed_and_checked():
-    assert options.parse("beam_size=8,alpha=1") == {"beam_size": 8, "alpha": 1.0}
-    assert options.parse("sampling=true") == {"sampling": True}
-    assert options.parse("prefix=Das ist") == {"prefix": "Das ist"}
-    for text, message in [
-        ("beem_size=8", "did you mean beam_size"),
-        ("beam_size=many", "beam_size is int, got 'many'"),
-        ("beam_size", "expected name=value"),
-        ("sampling=maybe", "sampling is bool, got 'maybe'"),
-    ]:
-        with pytest.raises(errors.UserError, match=message):
-            options.parse(text)
-    for changes, message in [
-        ({"return_beams": 5}, "at most beam_size"),
-        ({"beam_size": 0}, "at least 1"),
-        ({"top_p": 0.0}, "top_p above 0"),
-        ({"precision": "int3"}, "precision is one of"),
-        ({"seed": -1}, "seed is at least 0"),
-        ({"alpha": float("nan")}, "alpha is a number"),
-        ({"temperature": float("nan")}, "temperature above 0"),
-    ]:
-        with pytest.raises(errors.UserError, match=message):
-            _options(**changes)

@@ -2,23 +2,38 @@
 
 import io
 
+import pytest
+
 from t2t_lite.train import reporter
 
 
-def _report(losses):
+def _report(losses, *, seconds=0.1):
     stream = io.StringIO()
     report = reporter.Reporter(None, stream=stream, first_step=0, last_step=len(losses))
     for step, loss in enumerate(losses, start=1):
-        report.step(step, loss=loss, learning_rate=1e-3, tokens=100)
+        report.step(step, loss=loss, learning_rate=1e-3, tokens=100, seconds=seconds)
     report.close()
     return stream.getvalue()
 
 
 def test_the_loss_is_a_running_mean_that_starts_unbiased():
-    assert "step 1/1  loss 3.000  rate 1.00e-03" in _report([3.0])
+    assert "step 1/1  loss 3.000  rate 1.00e-03  1,000 tokens/s" in _report([3.0])
     assert "loss 2.50" in _report([2.0, 3.0] * 500)
 
 
 def test_a_loss_that_is_not_finite_stays_out_of_the_mean():
     assert "loss 3.000" in _report([3.0, float("nan"), float("inf")])
     assert "loss nan" in _report([float("nan")])
+
+
+def test_steps_that_were_compiled_are_no_speed():
+    assert "tokens/s" not in _report([3.0, 3.0], seconds=None)
+
+
+def test_a_running_mean_forgets():
+    mean = reporter.RunningMean()
+    mean.add(20, 2)
+    assert mean.value == 10
+    mean.add(40, 2)
+    # 20 + 40 for 2 + 2, but what came before counts a hundredth less.
+    assert mean.value == pytest.approx((0.99 * 20 + 40) / (0.99 * 2 + 2))

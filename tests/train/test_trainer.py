@@ -15,7 +15,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import registry
-from t2t_lite.bin import avg_checkpoints, trainer
+from t2t_lite.bin import trainer
 from t2t_lite.data import manifest
 from t2t_lite.run import checkpoint
 
@@ -120,18 +120,6 @@ def test_an_output_dir_is_self_contained(trained):
     assert [step for step, _ in checkpoint.list_checkpoints(trained)] == [4, 8, 12]
     assert any(name.startswith("events.out.tfevents") for name in names)
     assert not [name for name in names if "temp" in name or "tmp" in name]
-
-
-def test_averaging_command(trained, capsys):
-    arguments = ["t2t-lite-avg-checkpoints", f"--output_dir={trained}", "--num_last_checkpoints=3"]
-    assert avg_checkpoints.main(arguments) == 0
-    assert "mean of 3 checkpoints" in capsys.readouterr().out
-    mean = _weights(trained / "averaged")["embedding/matrix"]
-    parts = [
-        checkpoint.read_weights(prefix)["embedding/matrix"]
-        for _, prefix in checkpoint.list_checkpoints(trained)
-    ]
-    np.testing.assert_allclose(mean, np.mean(parts, axis=0), atol=1e-6)
 
 
 @pytest.mark.parametrize(

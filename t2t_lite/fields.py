@@ -1,0 +1,153 @@
+"""Options as dataclasses: a field says its default, its help and its bounds once.
+
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class SearchOptions:
+        beam_size: int = fields.option(4, "Beams; 1 is greedy decoding.", at_least=1)
+        precision: Literal["float32", "bfloat16"] = fields.option("float32", "Of the weights.")
+
+        def __post_init__(self) -> None:
+            fields.check(self)
+
+SearchOptions(beam_size=0) raises "beam_size is a whole number, at least 1; got 0". bin/command.py
+makes flags and help of such a class, `parse_changes` reads "beam_size=8,precision=bfloat16".
+A field is a bool, int, float, str or Literal of strings, or one of these and None.
+"""
+
+import contextlib
+import dataclasses
+import difflib
+import math
+import numbers
+import typing
+from collections.abc import Sequence
+from typing import Any
+
+from t2t_lite import errors
+
+_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+_KINDS = {
+    bool: ("true or false", bool),
+    int: ("a whole number", numbers.Integral),
+    float: ("a number", numbers.Real),
+    str: ("text", str),
+}
+
+
+def option(
+    default: Any,
+    help: str,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> Any:
+    """Return a dataclass field with a line of help and the bounds of its values."""
+    bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
+    return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
+
+
+def same_as(options_class: type, name: str) -> Any:
+    """Return a field with the default, help and bounds of another class's field."""
+    original = _by_name(options_class)[name]
+    return dataclasses.field(default=original.default, metadata=original.metadata)
+
+
+def help_of(options_class: type, name: str) -> str:
+    """Return the help of the field called `name`."""
+    return _by_name(options_class)[name].metadata["help"]
+
+
+def kind(field: dataclasses.Field) -> type:
+    """Return bool, int, float or str, the type of a field's values: int for `int | None`."""
+    if choices(field):
+        return str
+    kinds = [each for each in typing.get_args(field.type) if each is not type(None)]
+    return kinds[0] if kinds else typing.cast(type, field.type)
+
+
+def choices(field: dataclasses.Field) -> Sequence[str]:
+    """Return what a field of type Literal may be; nothing for any other."""
+    is_literal = typing.get_origin(field.type) is typing.Literal
+    return typing.get_args(field.type) if is_literal else ()
+
+
+def expectation(field: dataclasses.Field) -> str:
+    """Return what a field takes: "one of auto, on, off" or "a number, above 0 and at most 1"."""
+    if choices(field):
+        return f"one of {', '.join(choices(field))}"
+    bounds = [f"{words} {bound}" for words, bound in _bounds(field).items()]
+    return ", ".join(filter(None, [_KINDS[kind(field)][0], " and ".join(bounds)]))
+
+
+def check(options: Any) -> None:
+    """Raise UserError that names the field, what it takes and what it got."""
+    for field in dataclasses.fields(options):
+        _check(field, getattr(options, field.name))
+
+
+def parse(field: dataclasses.Field, text: str) -> Any:
+    """Return the value that a text stands for; raise UserError as `check` does."""
+    value: Any = text
+    with contextlib.suppress(ValueError, KeyError):  # then the text itself is refused
+        value = _TRUTHS[text.strip().lower()] if kind(field) is bool else kind(field)(text)
+    _check(field, value)
+    return value
+
+
+def parse_changes(options_class: type, text: str, *, flag: str) -> dict[str, Any]:
+    """Return {name: value} of `name=value,name=value`, each value as its field has it.
+
+    "beam_size=8, alpha=1" --> {"beam_size": 8, "alpha": 1.0}
+
+    Raises UserError that begins with `flag` for an unknown name (with the close matches) or a value
+    that its field does not take.
+    """
+    known = _by_name(options_class)
+    changes: dict[str, Any] = {}
+    for item in filter(None, text.split(",")):
+        name, equals, value = item.partition("=")
+        name = name.strip()
+        if not equals:
+            raise errors.UserError(f"{flag}: expected name=value, got {item!r}")
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=3)
+            hint = f"did you mean {' or '.join(close)}?" if close else f"known: {', '.join(known)}"
+            raise errors.UserError(f"{flag}: unknown name {name!r}; {hint}")
+        try:
+            changes[name] = parse(known[name], value)
+        except errors.UserError as error:
+            raise errors.UserError(f"{flag}: {error}") from None
+    return changes
+
+
+def _by_name(options_class: type) -> dict[str, dataclasses.Field]:
+    return {field.name: field for field in dataclasses.fields(options_class)}
+
+
+def _bounds(field: dataclasses.Field) -> dict[str, float]:
+    return {words: bound for words, bound in field.metadata["bounds"].items() if bound is not None}
+
+
+def _check(field: dataclasses.Field, value: Any) -> None:
+    if not _accepts(field, value):
+        raise errors.UserError(f"{field.name} is {expectation(field)}; got {value!r}")
+
+
+def _accepts(field: dataclasses.Field, value: Any) -> bool:
+    if value is None:
+        return type(None) in typing.get_args(field.type)
+    if choices(field):
+        return value in choices(field)
+    is_flag = isinstance(value, bool)  # which Python takes for a whole number
+    if not isinstance(value, _KINDS[kind(field)][1]) or is_flag != (kind(field) is bool):
+        return False
+    if kind(field) is float and not math.isfinite(value):
+        return False
+    holds = {
+        "above": lambda bound: value > bound,
+        "at least": lambda bound: value >= bound,
+        "below": lambda bound: value < bound,
+        "at most": lambda bound: value <= bound,
+    }
+    return all(holds[words](bound) for words, bound in _bounds(field).items())

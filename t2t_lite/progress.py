@@ -1,0 +1,86 @@
+"""How far long work is: a bar on a terminal, elsewhere a plain line now and then."""
+
+import time
+from typing import IO
+
+import tqdm
+
+_LINE_SECONDS = 30  # between two plain lines
+
+
+class Progress:
+    """Shows how far one piece of work is; a context manager.
+
+        with progress.Progress("sentences", stream=sys.stderr) as shown:
+            shown.update(40, 200, figures="1,234 tokens/s")
+
+        sentences 40/200  1,234 tokens/s  2:05 left
+
+    Args:
+      name: of the work, or of what is counted.
+      stream: where to show it; None: nowhere.
+      first: how much was done before.
+      announce: whether a plain line says at once that the work begins.
+    """
+
+    def __init__(
+        self, name: str, *, stream: IO[str] | None, first: int = 0, announce: bool = False
+    ):
+        self._name = name
+        self._stream = stream
+        self._first = first
+        self._start = self._line_time = time.monotonic()
+        self._bar = None
+        if stream is not None and stream.isatty():
+            self._bar = tqdm.tqdm(
+                desc=name, initial=first, unit="", file=stream, dynamic_ncols=True
+            )
+        elif announce:
+            self.line(name)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def update(
+        self, done: int, total: int = 0, *, figures: str = "", is_last: bool = False
+    ) -> None:
+        """Show that `done` of `total` are done (0: nobody knows of how many), and some figures.
+
+        A plain line is shown only if the one before it is old enough, or if this is the last.
+        """
+        if self._bar is not None:
+            self._bar.total = total or None
+            self._bar.set_postfix_str(figures, refresh=False)
+            self._bar.update(done - self._bar.n)
+        elif is_last or time.monotonic() - self._line_time >= _LINE_SECONDS:
+            self.line(self._text(done, total, figures))
+            self._line_time = time.monotonic()
+
+    def line(self, text: str) -> None:
+        """Show one line without tearing the bar."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        elif self._stream is not None:
+            print(text, file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Leave the bar as it stands."""
+        if self._bar is not None:
+            self._bar.close()
+
+    def _text(self, done: int, total: int, figures: str) -> str:
+        parts = [f"{self._name} {done}/{total}" if total else f"{self._name} {done}", figures]
+        if total and done > self._first:
+            seconds_each = (time.monotonic() - self._start) / (done - self._first)
+            parts.append(f"{_duration((total - done) * seconds_each)} left")
+        return "  ".join(filter(None, parts))
+
+
+def _duration(seconds: float) -> str:
+    """Return 3:05 for 185 seconds, 1:00:00 for an hour."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"

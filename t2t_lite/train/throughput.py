@@ -1,0 +1,50 @@
+"""What a call of the trainer gets through: tokens, operations, and their speeds."""
+
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+SIDES = ("inputs", "targets")
+
+
+class Throughput:
+    """Sums over the steps of one call.
+
+    `tokens` are real ones, source and target, `flops` counts matrix products, padding included.
+    Speeds are of the steps that compiled nothing, and leave out evaluation and saving.
+    """
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.flops = 0
+        self._padded_tokens = 0
+        self._timed_tokens = 0
+        self._timed_flops = 0
+        self._seconds = 0.0
+
+    def add(self, batch: Mapping[str, tf.Tensor], *, flops: int, seconds: float | None) -> int:
+        """Count a step and return its real tokens; `seconds` is None where it was compiled."""
+        tokens = sum(int(tf.math.count_nonzero(batch[side])) for side in SIDES)
+        self.tokens += tokens
+        self.flops += flops
+        self._padded_tokens += sum(int(tf.size(batch[side])) for side in SIDES)
+        if seconds is not None:
+            self._timed_tokens += tokens
+            self._timed_flops += flops
+            self._seconds += seconds
+        return tokens
+
+    @property
+    def fill(self) -> float:
+        """The share of real tokens in the batches."""
+        return self.tokens / max(self._padded_tokens, 1)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Real tokens a second."""
+        return self._timed_tokens / max(self._seconds, 1e-9)
+
+    @property
+    def flops_per_second(self) -> float:
+        """Operations a second."""
+        return self._timed_flops / max(self._seconds, 1e-9)

@@ -1,0 +1,88 @@
+"""t2t-lite-avg-checkpoints: which checkpoints it takes, and how it answers mistakes."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tiny_run
+
+from t2t_lite import config
+from t2t_lite.bin import avg_checkpoints
+from t2t_lite.run import checkpoint
+
+pytestmark = pytest.mark.integration
+NAME = "t2t-lite-avg-checkpoints"
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """Return a run with seven checkpoints whose hparams average five."""
+    return tiny_run.write(tmp_path, seeds=range(1, 8))
+
+
+def _average(run_dir, *flags):
+    return avg_checkpoints.main([NAME, f"--output_dir={run_dir}", *flags])
+
+
+def _weights(run_dir, *parts):
+    prefix = checkpoint.resolve(run_dir.joinpath(*parts))
+    return checkpoint.read_weights(prefix)["embedding/matrix"]
+
+
+def _mean(run_dir, steps):
+    matrices = [
+        checkpoint.read_weights(str(run_dir / f"ckpt-{step}"))["embedding/matrix"] for step in steps
+    ]
+    return np.mean(matrices, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "steps"),
+    [
+        ([], [3, 4, 5, 6, 7]),
+        (["--num_last_checkpoints=2"], [6, 7]),
+        (["--checkpoints=1,4"], [1, 4]),
+        (["--checkpoints=RUN/ckpt-2,5"], [2, 5]),
+    ],
+)
+def test_the_mean_is_of_the_hparams_number_unless_others_are_named(run_dir, capsys, flags, steps):
+    assert _average(run_dir, *(flag.replace("RUN", str(run_dir)) for flag in flags)) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line == (
+        f"{run_dir}/averaged/ckpt-{steps[-1]}: the mean of {len(steps)} checkpoints, "
+        f"{run_dir}/ckpt-{steps[0]} to {run_dir}/ckpt-{steps[-1]}"
+    )
+    np.testing.assert_allclose(_weights(run_dir, "averaged"), _mean(run_dir, steps), atol=1e-6)
+
+
+def test_fewer_than_the_hparams_number_are_averaged_and_it_says_so(run_dir, capsys):
+    hparams = dataclasses.replace(tiny_run.HPARAMS, averaged_checkpoints=20)
+    (run_dir / "hparams.json").write_text(config.to_json(hparams))
+    assert _average(run_dir) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert "the mean of 7 checkpoints" in first
+    assert second == "the run's averaged_checkpoints are 20, but it has no more"
+
+
+@pytest.mark.parametrize(
+    ("flags", "status", "message"),
+    [
+        (["--num_last_checkpoints=8"], 1, "has 7 checkpoints, 8 were asked for: give"),
+        (["--num_last_checkpoints=0"], 2, "num_last_checkpoints"),
+        (["--checkpoints=1,9"], 1, "has no checkpoint of step 9"),
+        (["--checkpoints=run/other"], 1, "run/other: expected a checkpoint's path"),
+        (["--output_dir=nowhere"], 1, "nowhere is no output_dir"),
+        (["--output_dir="], 2, "--output_dir must be given"),
+    ],
+)
+def test_mistakes_get_one_line(run_dir, capsys, flags, status, message):
+    assert _average(run_dir, *flags) == status
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (run_dir / "averaged").exists()
+
+
+def test_a_run_without_checkpoints_is_named(tmp_path, capsys):
+    run_dir = tiny_run.write(tmp_path, seeds=())
+    assert _average(run_dir) == 1
+    assert f"no checkpoint at {run_dir}" in capsys.readouterr().err
