@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
-from t2t_lite.problems import toy_grammar  # pyright: ignore[reportMissingImports]
+from t2t_lite.problems.toy import grammar as toy_grammar  # pyright: ignore[reportMissingImports]
 
 from t2t_lite.decode import beam_search
 from t2t_lite.parsing import tree_grammar, trees
@@ -75,7 +75,7 @@ def test_mask_is_the_definition_at_every_step_of_random_walks(grammar):
 
 
 def test_gold_trees_are_allowed_token_by_token():
-    sentences = toy_grammar.splits(seed=3, sizes={"dev": 40})["dev"]
+    sentences = toy_grammar.split("dev", seed=3, sizes={"dev": 40})
     gold = [trees.parse(sentence.tree) for sentence in sentences]
     linears = [" " + trees.linearize(tree) for tree in gold]
     symbols = sorted({" " + token for linear in linears for token in linear.split()})
