@@ -96,22 +96,15 @@ def draw_object(
     return phrase
 
 
-def draw_action(
-    rng: Random,
-    subject: phrases.Phrase,
-    mood: str,
-    *,
-    things: bool = False,
-    bare: bool = False,
-) -> clauses.Action:
-    """Draw what people do. `things`: to a thing, with no place; `bare`: with no time or adverb."""
-    adverb = "" if bare else draw_adverb(rng, mood, subject.definite)
-    roll = 0.0 if things else rng.random()
+def draw_action(rng: Random, subject: phrases.Phrase, mood: str, only: str = "") -> clauses.Action:
+    """Draw what people do. Only "bare": with no time or adverb; "things": to one, with no place."""
+    adverb = "" if only == "bare" else draw_adverb(rng, mood, subject.definite)
+    roll = 0.0 if only == "things" else rng.random()
     at = []
-    if rng.random() < 0.3 and adverb != "not" and not things:
+    if rng.random() < 0.3 and adverb != "not" and only != "things":
         at = [draw_place(rng)]
     time = None
-    if not bare and adverb in ("", "not") and rng.random() < 0.5:
+    if only != "bare" and adverb in ("", "not") and rng.random() < 0.5:
         times = clauses.TIMES[mood]
         time = times[0] if adverb else rng.choice(times)
     if roll < 0.75:
@@ -145,10 +138,8 @@ def draw_action(
     return clauses.Action(rng.choice(lexicon.VERBS["journeys"]), [goal], adverb, time)
 
 
-def draw_clause(
-    rng: Random, subject: phrases.Phrase, mood: str, *, bare: bool = False
-) -> clauses.Clause:
-    return clauses.Clause(subject, mood, draw_action(rng, subject, mood, bare=bare))
+def draw_clause(rng: Random, subject: phrases.Phrase, mood: str, only: str = "") -> clauses.Clause:
+    return clauses.Clause(subject, mood, draw_action(rng, subject, mood, only))
 
 
 def draw_state(rng: Random, who: phrases.Referent, kind: str) -> clauses.Action:

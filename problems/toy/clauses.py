@@ -62,14 +62,12 @@ def prepositional(phrase: phrases.Phrase, prepositions: str, rank: int) -> Compl
 
 def quality(adjective: lexicon.Row, degree: str, who: phrases.Referent) -> Complement:
     """Tired, very tired, too tired."""
-    german, french = {"very": ("sehr", "très"), "too": ("zu", "trop"), "": ("", "")}[degree]
-    word = adjective["french_m"]
+    how, word = lexicon.DEGREES[degree], adjective["french_m"]
     if adjective["place"] != "avoir":
         word = phrases.french_agreeing(word, adjective["french_f"], who.french)
-    tree = (
-        f"(RB {degree}) (JJ {adjective['english']})" if degree else f"(JJ {adjective['english']})"
-    )
-    return Complement(f"(ADJP {tree})", f"{german} {adjective['german']}", f"{french} {word}", LAST)
+    tree = f"(ADJP {how['english']} (JJ {adjective['english']}))"
+    german, french = f"{how['german']} {adjective['german']}", f"{how['french']} {word}"
+    return Complement(tree, german, french, LAST)
 
 
 TIMES = {  # by the mood that they go with
@@ -120,15 +118,11 @@ class Clause:
     # English
 
     def _english(self, part: str) -> str:
-        verb, pronoun = self.action.verb, self.subject.who.english.pronoun
+        verb, who = self.action.verb, self.subject.who.english
         words = lexicon.FORMS["english"][verb["english"]]
-        rest = [verb["english_particle"], *(complement.tree for complement in self.complements)]
-        return self.pattern[part].format(
-            who=pronoun,
-            verb=words,
-            finite=words.get(self.subject.who.english.form, words["infinitive"]),
-            rest=" ".join(rest),
-        )
+        finite = words.get(who.form, words["infinitive"])
+        rest = " ".join([verb["english_particle"], *(each.tree for each in self.complements)])
+        return self.pattern[part].format(who=who.pronoun, verb=words, finite=finite, rest=rest)
 
     @property
     def inverted(self) -> str:
@@ -146,12 +140,11 @@ class Clause:
     @property
     def open_verb_phrase(self) -> str:
         """The verb phrase without its last bracket, for what is attached."""
-        adverb, auxiliary = self.action.adverb, self._english("auxiliary")
-        front = f"(ADVP (RB {adverb}))" if adverb not in ("", "not") else ""
-        if not auxiliary:
-            return f"{front} {self._english('body').removesuffix(')')}"
-        negation = "(RB not)" if adverb == "not" else ""
-        return f"{front} (VP {auxiliary} {negation} {self._english('body')}"
+        adverb = lexicon.ADVERBS[self.action.adverb]
+        auxiliary, body = self._english("auxiliary"), self._english("body")
+        if auxiliary:
+            body = f"(VP {auxiliary} {adverb['after_auxiliary']} {body})"
+        return f"{adverb['before_verb']} {body.removesuffix(')')}"
 
     # German
 
@@ -159,9 +152,8 @@ class Clause:
     def finite(self) -> str:
         form = self.subject.who.german.form
         tense = f"past_{form[-1]}" if self.mood.startswith("past") else form
-        return lexicon.FORMS["german"][self.pattern["german_modal"] or self.action.verb["german"]][
-            tense
-        ]
+        verb = self.pattern["german_modal"] or self.action.verb["german"]
+        return lexicon.FORMS["german"][verb][tense]
 
     @property
     def middle(self) -> str:
@@ -180,16 +172,12 @@ class Clause:
         return verb["german_particle"] + (verb["german"] if self.pattern["german_modal"] else "")
 
     @property
-    def german_predicate(self) -> str:
-        return f"{self.finite} {self.middle} {self.right_bracket}"
-
-    @property
     def verb_first(self) -> str:
         return f"{self.finite} {self.subject.german('nom')} {self.middle} {self.right_bracket}"
 
     @property
     def verb_second(self) -> str:
-        return f"{self.subject.german('nom')} {self.german_predicate}"
+        return f"{self.subject.german('nom')} {self.finite} {self.middle} {self.right_bracket}"
 
     @property
     def verb_last(self) -> str:

@@ -4,7 +4,8 @@ An entry is its row, {column: cell}. A verb's form is named by person and number
 she, "3p" they. Nouns with two readings, as bank has, are of two kinds, and verbs, adjectives and
 prepositions that go with one kind decide which is meant; adjectives with two carry the sense in
 their key, as light/weight. An English particle is "up" in get up, a German one a separable prefix,
-a French one a fixed noun, as in rendre visite.
+a French one a fixed noun, as in rendre visite. Moods and sentences are patterns, with in braces
+what fills them: the forms and the parts of a clause that clauses.py names.
 """
 
 import csv
@@ -18,9 +19,7 @@ def rows(table: str) -> list[Row]:
     path = pathlib.Path(__file__).parent / "tables" / f"{table}.tsv"
     with path.open(encoding="utf-8", newline="") as lines:
         entries = csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
-        return [
-            {column: "" if cell == "-" else cell for column, cell in row.items()} for row in entries
-        ]
+        return [{key: cell if cell != "-" else "" for key, cell in row.items()} for row in entries]
 
 
 def keyed(table: str) -> dict[str, Row]:
@@ -50,6 +49,7 @@ VERBS = grouped("verbs")  # by whom they are said of
 FORMS = {language: keyed(f"{language}_verbs") for language in LANGUAGES}
 MOODS = keyed("moods")
 ADVERBS = keyed("adverbs")
+DEGREES = keyed("degrees")
 CONNECTIVES = keyed("connectives")
 
 

@@ -51,7 +51,7 @@ def because(rng: Random) -> Texts:
         action = clauses.Action(rng.choice(lexicon.VERBS["of_animals"]), at)
     else:
         subject = actions.person(rng, "the the the a this two many")
-        action = actions.draw_action(rng, subject, mood, things=True)
+        action = actions.draw_action(rng, subject, mood, only="things")
     main = clauses.Clause(subject, mood, action)
     who, kind = subject.who, "feelings"
     thing = action.object if action.adverb != "not" else None
@@ -79,7 +79,7 @@ def conditional(rng: Random) -> Texts:
     if rng.random() < 0.3:
         other = draw_weather(rng, f"{tense} progressive")
     else:
-        other = actions.draw_clause(rng, actions.person(rng, ANYBODY), tense, bare=True)
+        other = actions.draw_clause(rng, actions.person(rng, ANYBODY), tense, only="bare")
     if tense == "past":
         connective = "when past"
     else:
@@ -90,8 +90,8 @@ def conditional(rng: Random) -> Texts:
 def meanwhile(rng: Random) -> Texts:
     """While the woman was reading the letter, the child fell asleep."""
     one, two = actions.person(rng, SOMEBODY), actions.person(rng, ANYBODY)
-    other = actions.draw_clause(rng, one, "past progressive", bare=True)
-    main = actions.draw_clause(rng, two, "past", bare=True)
+    other = actions.draw_clause(rng, one, "past progressive", only="bare")
+    main = actions.draw_clause(rng, two, "past", only="bare")
     return subordinated(main, "while", other, fronted=rng.random() < 0.6)
 
 
@@ -132,8 +132,9 @@ def relative(rng: Random) -> Texts:
     mood = rng.choice(["present", "past"])
     if rng.random() < 0.5:
         phrase = phrases.noun_phrase(rng, rng.choice(lexicon.PEOPLE), "the the the this a two")
-        gap = phrases.Phrase("", lambda case: relative_pronoun(phrase, case), "qui", phrase.who)
-        inner = clauses.Clause(gap, "past", actions.draw_action(rng, phrase, "past", bare=True))
+        der = lexicon.ENDINGS["der", "nom"][phrase.who.german.ending]
+        gap = phrases.Phrase("", lambda case: der, "qui", phrase.who)
+        inner = clauses.Clause(gap, "past", actions.draw_action(rng, phrase, "past", only="bare"))
         subject = phrases.modified(
             phrase, "(WHNP (WP who))", inner.tree, inner.verb_last, inner.french
         )
@@ -143,15 +144,11 @@ def relative(rng: Random) -> Texts:
     phrase = phrases.noun_phrase(rng, rng.choice(described(verb["objects"])), "the the this")
     someone = actions.person(rng, "the the this two a")
     inner = clauses.Clause(someone, "past", clauses.Action(verb), antecedent=phrase.who)
-    german = f"{relative_pronoun(phrase, 'acc')} {inner.verb_last}"
+    german = f"{lexicon.ENDINGS['der', 'acc'][phrase.who.german.ending]} {inner.verb_last}"
     subject = phrases.modified(
         phrase, "(WHNP (WDT that))", inner.tree, german, f"que {inner.french}"
     )
     return whole(subject, mood, actions.draw_state(rng, phrase.who, phrase.kind))
-
-
-def relative_pronoun(phrase: phrases.Phrase, case: str) -> str:
-    return lexicon.ENDINGS["der", case][phrase.who.german.ending]
 
 
 def question(rng: Random) -> Texts:
@@ -231,7 +228,7 @@ def conjunction(rng: Random) -> Texts:
     mood = rng.choice(["present", "past"])
     pattern = rng.choice(["and", "but"])
     people = [actions.person(rng, "the the this two a") for _ in range(2)]
-    one, two = (actions.draw_clause(rng, who, mood, bare=True) for who in people)
+    one, two = (actions.draw_clause(rng, who, mood, only="bare") for who in people)
     return fill(pattern, main=one, other=two)
 
 
