@@ -82,8 +82,8 @@ def prepare(
 ) -> "Training":
     """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
-    Raises UserError for data of another problem, an output_dir with other settings, and hparams
-    that do not go with the problem.
+    Raises UserError for data of another problem, an output_dir with other settings, and hparams or
+    options that do not go with the problem or the machine; a new output_dir is not made then.
     """
     if hparams.guided_alignment and not problem.symbolic_targets:
         raise errors.UserError(
@@ -91,6 +91,9 @@ def prepare(
             "--hparams_set or add --hparams=guided_alignment=0"
         )
     data = manifest.load(data_dir, problem)
+    strategy = devices.strategy(options.strategy)
+    if options.early_stopping_patience and strategy.cluster_resolver is not None:
+        raise errors.UserError("--early_stopping_patience works with one worker only")
     run = output_dir.Run(
         problem=problem.name,
         data_dir=str(pathlib.Path(data_dir).resolve()),
@@ -103,7 +106,7 @@ def prepare(
     found = output_dir.open_or_create(
         directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path
     )
-    return Training(problem, data_dir=data_dir, found=found, options=options)
+    return Training(problem, data_dir=data_dir, found=found, options=options, strategy=strategy)
 
 
 class Training:
@@ -114,6 +117,7 @@ class Training:
       data_dir: its data.
       found: the output_dir, whose hparams and run.json count.
       options: how to run.
+      strategy: on which devices.
 
     `batches` are what `train_step` gets, one by one.
     """
@@ -125,16 +129,15 @@ class Training:
         data_dir: str | pathlib.Path,
         found: output_dir.OutputDir,
         options: Options,
+        strategy: tf.distribute.Strategy,
     ):
         self._problem = problem
         self._data_dir = data_dir
         self._directory = found.path
         self._hparams = hparams = found.hparams
         self._options = options
-        self._strategy = devices.strategy(options.strategy)
-        self._is_chief = devices.is_chief(self._strategy)
-        if options.early_stopping_patience and self._strategy.cluster_resolver is not None:
-            raise errors.UserError("--early_stopping_patience works with one worker only")
+        self._strategy = strategy
+        self._is_chief = devices.is_chief(strategy)
         self._vocabulary = vocabulary.load(found.vocabulary_path)
         keras.utils.set_random_seed(options.random_seed)
         with self._strategy.scope():
