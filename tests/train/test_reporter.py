@@ -7,7 +7,7 @@ import pytest
 from t2t_lite.train import reporter
 
 
-def _report(losses, *, seconds=0.1):
+def _report(losses, *, seconds: float | None = 0.1):
     stream = io.StringIO()
     report = reporter.Reporter(None, stream=stream, first_step=0, last_step=len(losses))
     for step, loss in enumerate(losses, start=1):
