@@ -13,6 +13,9 @@ from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
 
+# Fields that older hparams.json files have and nothing reads any more.
+_RETIRED = ("accumulation_steps",)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HParams:
@@ -75,7 +78,6 @@ class HParams:
         "follow one another, with the same result; 0: no limit.",
         at_least=0,
     )
-    accumulation_steps: int = fields.option(1, "Such parts, at least.", at_least=1)
     max_length: int = fields.option(
         256,
         "Longer pairs do not train; learned positions are as many.",
@@ -119,10 +121,13 @@ def to_json(hparams: HParams) -> str:
 def from_json(path: pathlib.Path) -> HParams:
     """Read hparams.json; raise UserError where it is no such file."""
     try:
-        return HParams(**json.loads(path.read_text("utf-8")))
+        values = json.loads(path.read_text("utf-8"))
+        for name in _RETIRED:
+            values.pop(name, None)
+        return HParams(**values)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path.parent} is no output_dir: it has no {path.name}") from error
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         raise errors.UserError(f"{path} is not a hyperparameter file: {error}") from error
 
 

@@ -47,6 +47,12 @@ def test_json_reads_back(tmp_path):
     assert config.from_json(path) == hparams
 
 
+def test_a_file_with_a_retired_field_is_read(tmp_path):
+    path = tmp_path / "hparams.json"
+    path.write_text(json.dumps({"d_ff": 64, "accumulation_steps": 1}))
+    assert config.from_json(path) == config.HParams(d_ff=64)
+
+
 @pytest.mark.parametrize("content", ["[1]", "1", '{"d_gg": 1}', '{"d_ff": "big"}', "{"])
 def test_another_file_is_no_hyperparameter_file(tmp_path, content):
     path = tmp_path / "hparams.json"

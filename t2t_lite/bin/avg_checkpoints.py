@@ -47,7 +47,7 @@ def _average() -> None:
     written = averaging.average(prefixes, run.path)
     print(f"{written}: the mean of {len(prefixes)} checkpoints, {prefixes[0]} to {prefixes[-1]}")
     if not FLAGS.checkpoints and len(prefixes) < wanted:
-        print(f"the run's averaged_checkpoints are {wanted}, but it has no more")
+        print(f"averaged_checkpoints is {wanted}; the run has no more checkpoints")
 
 
 def _prefix(text: str, checkpoints: Mapping[int, str]) -> str:

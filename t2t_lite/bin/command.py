@@ -28,7 +28,7 @@ from absl import flags
 
 from t2t_lite import errors, fields, registry
 
-USAGE_ERROR = 2
+_USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
 _NAMES_WIDTH = 34  # of the column of names in a table of fields
 
@@ -64,7 +64,7 @@ def define_flags(values: flags.FlagValues, options_class: type) -> None:
 
 def options(values: flags.FlagValues, options_class: type[_Options]) -> _Options:
     """Return the options that the parsed flags of `define_flags` ask for."""
-    names = [field.name for field in dataclasses.fields(options_class)]  # pyright: ignore
+    names = [field.name for field in dataclasses.fields(options_class)]  # pyright: ignore[reportArgumentType]
     return options_class(**{name: values[name].value for name in names})
 
 
@@ -204,7 +204,7 @@ def _check_usage(
         raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")
 
 
-def _fail(name: str, message: str, *, status: int = USAGE_ERROR) -> int:
+def _fail(name: str, message: str, *, status: int = _USAGE_ERROR) -> int:
     print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
     return status
 

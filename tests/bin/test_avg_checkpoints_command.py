@@ -61,7 +61,7 @@ def test_fewer_than_the_hparams_number_are_averaged_and_it_says_so(run_dir, caps
     assert _average(run_dir) == 0
     first, second = capsys.readouterr().out.splitlines()
     assert "the mean of 7 checkpoints" in first
-    assert second == "the run's averaged_checkpoints are 20, but it has no more"
+    assert second == "averaged_checkpoints is 20; the run has no more checkpoints"
 
 
 @pytest.mark.parametrize(
