@@ -95,14 +95,17 @@ class Sentence:
 
     @property
     def recall(self) -> float:
+        """The percentage of the gold brackets that match."""
         return _percent(self.matched, self.gold)
 
     @property
     def precision(self) -> float:
+        """The percentage of the predicted brackets that match."""
         return _percent(self.matched, self.predicted)
 
     @property
     def tagging_accuracy(self) -> float:
+        """The percentage of the words whose tags agree."""
         return _percent(self.correct_tags, self.words)
 
 
