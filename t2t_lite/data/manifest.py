@@ -164,8 +164,8 @@ def problem_text(data_dir: str | os.PathLike[str], problem: problems.Problem, sp
 def file_entries(paths: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
     """Return the entries of files, each under a name of its own.
 
-    Files of one name are called as seen from the folder that all files have in common: 02/a.mrg and
-    03/a.mrg, but b.mrg.
+    Files that share a name have their path below the folder that all files have in common:
+    02/a.mrg and 03/a.mrg, but b.mrg.
     """
     if not paths:
         return []
@@ -231,8 +231,7 @@ def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | Non
 def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
     """Return the entry of a T2T split; of train, lengths are those of the first shard's start."""
     limit = _T2T_SAMPLE if split == "train" else None
-    records = itertools.islice(itertools.chain.from_iterable(map(shards.read, paths)), limit)
-    examples = [shards.ids(record) for record in records]
+    examples = list(itertools.islice(shards.read_examples(paths), limit))
     lengths = [[len(one[key]) for one in examples] for key in ("inputs", "targets")]
     entry = {
         "shards": [{"name": path.name, "bytes": path.stat().st_size} for path in paths],
@@ -246,8 +245,7 @@ def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
 def _decoded(loaded: Manifest, split: str) -> list[list[str]]:
     """Return the text of a split's shards, which T2T's subwords spell exactly."""
     vocab = vocabulary.load(loaded.vocabulary_path)
-    records = itertools.chain.from_iterable(map(shards.read, loaded.shards(split)))
-    examples = [shards.ids(record) for record in records]
+    examples = list(shards.read_examples(loaded.shards(split)))
     return [[vocab.decode(one[key]) for one in examples] for key in ("inputs", "targets")]
 
 

@@ -11,7 +11,7 @@ process of the generator start in a fraction of a second and stay small.
 
 import os
 import pathlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -87,6 +87,14 @@ def read(path: str | os.PathLike[str]) -> Iterator[bytes]:
             if not block:
                 return
             first += len(block)
+
+
+def read_examples(
+    paths: Iterable[str | os.PathLike[str]],
+) -> Iterator[dict[str, list[int]]]:
+    """Yield the int64 features of every record of some shards, in their order."""
+    for path in paths:
+        yield from map(ids, read(path))
 
 
 def _read_block(file) -> tuple[list[tuple[bytes, bytes, bytes]], str]:

@@ -128,11 +128,11 @@ def check_counts(counts: Mapping[str, int]) -> None:
         if not count:
             raise errors.UserError(f"expected at least one line to score; {name}: 0 lines")
     if len(set(counts.values())) > 1:
-        found = ", ".join(f"{name}: {count:,} lines" for name, count in counts.items())
+        sides = ", ".join(f"{name}: {count:,} lines" for name, count in counts.items())
         hint = "give the same sentences in the same order"
         if set(counts.values()) == {2737, 3003}:
             hint = "newstest2014 has a form of 2,737 and one of 3,003 lines; give the same of both"
-        raise errors.UserError(f"expected line for line the same text; {found}; {hint}")
+        raise errors.UserError(f"expected line for line the same text; {sides}; {hint}")
 
 
 def check_language(code: str) -> None:
@@ -189,7 +189,7 @@ def _bootstrap(
     [(key, signature)] = signatures.items()
     results = cast(list[significance.Result], table[key])
     text = protocol.sign(signature)
-    found = [
+    scored = [
         Score(
             name=protocol.name,
             value=result.score,
@@ -199,7 +199,7 @@ def _bootstrap(
         )
         for result in results
     ]
-    return found, results[-1].p_value or 1.0  # None where there is one system only
+    return scored, results[-1].p_value or 1.0  # None where there is one system only
 
 
 class _Moses:

@@ -26,7 +26,7 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from t2t_lite import errors
 from t2t_lite.parsing import trees
@@ -34,6 +34,21 @@ from t2t_lite.parsing import trees
 Status = Literal["valid", "error", "skipped"]
 # A prediction may be one tree, several parts side by side, none (skipped), or unreadable (None).
 Prediction = trees.Tree | Sequence[trees.Tree] | None
+
+# The keywords of a parameter file, and the parameter that each sets.
+_KEYWORDS = {
+    "DEBUG": "debug",  # of no effect here
+    "MAX_ERROR": "max_error",
+    "CUTOFF_LEN": "cutoff_length",
+    "LABELED": "labeled",
+    "DELETE_LABEL": "delete_labels",
+    "DELETE_LABEL_FOR_LENGTH": "delete_labels_for_length",
+    "QUOTE_LABEL": "quote_labels",
+    "EQ_LABEL": "equal_labels",
+    "EQ_WORD": "equal_words",
+}
+_NUMBERS = ("MAX_ERROR", "CUTOFF_LEN", "LABELED")
+_PAIRS = ("EQ_LABEL", "EQ_WORD")
 
 _QUOTE_MARKS = ("'", '"', "/")
 _STATUS_NUMBERS = {"valid": 0, "error": 1, "skipped": 2}
@@ -80,14 +95,17 @@ class Sentence:
 
     @property
     def recall(self) -> float:
+        """The percentage of the gold brackets that match."""
         return _percent(self.matched, self.gold)
 
     @property
     def precision(self) -> float:
+        """The percentage of the predicted brackets that match."""
         return _percent(self.matched, self.predicted)
 
     @property
     def tagging_accuracy(self) -> float:
+        """The percentage of the words whose tags agree."""
         return _percent(self.correct_tags, self.words)
 
 
@@ -136,79 +154,60 @@ def score(
     (`trees.delinearize(..., tags=gold.tags())`). UserError where the numbers of trees differ or
     more sentences are errors than `parameters.max_error` admits.
     """
-    found = []
+    sentences: list[Sentence] = []
     num_errors = 0
-    ahead = itertools.zip_longest(gold, predicted, fillvalue=_Missing())
-    for number, (gold_tree, predicted_tree) in enumerate(ahead, 1):
+    pairs = itertools.zip_longest(gold, predicted, fillvalue=_Missing())
+    for number, (gold_tree, predicted_tree) in enumerate(pairs, 1):
         if isinstance(gold_tree, _Missing) or isinstance(predicted_tree, _Missing):
             side = "gold" if isinstance(gold_tree, _Missing) else "predicted"
             raise errors.UserError(
                 f"the numbers of gold and predicted trees differ: sentence {number} has no {side} "
                 "one; give one line a sentence, an empty one where there is no parse"
             )
-        found.append(_score_sentence(number, gold_tree, predicted_tree, parameters))
-        num_errors += found[-1].status == "error"
+        sentence = _score_sentence(number, gold_tree, predicted_tree, parameters)
+        sentences.append(sentence)
+        num_errors += sentence.status == "error"
         if num_errors > parameters.max_error + 1:
             raise errors.UserError(
                 f"{num_errors} sentences cannot be compared, the last at {number}: "
-                f"{found[-1].problem}; check that both sides hold the same sentences, or raise "
+                f"{sentence.problem}; check that both sides hold the same sentences, or raise "
                 f"MAX_ERROR ({parameters.max_error}) in the parameter file"
             )
     return Score(
-        all=_summarize(found),
-        up_to_cutoff=_summarize([s for s in found if s.length <= parameters.cutoff_length]),
+        all=_summarize(sentences),
+        up_to_cutoff=_summarize([s for s in sentences if s.length <= parameters.cutoff_length]),
         cutoff_length=parameters.cutoff_length,
-        sentences=tuple(found),
+        sentences=tuple(sentences),
     )
-
-
-def f1(
-    gold: Iterable[trees.Tree],
-    predicted: Iterable[Prediction],
-    parameters: Parameters = COLLINS,
-) -> float:
-    """Return the F1 in percent over all sentences; see `score`."""
-    return score(gold, predicted, parameters).all.f1
 
 
 def read_parameters(lines: Iterable[str], *, name: str = "parameters") -> Parameters:
     """Return the parameters of an EVALB parameter file (.prm); UserError with the line at fault."""
-    numbers = {"MAX_ERROR": "max_error", "CUTOFF_LEN": "cutoff_length", "LABELED": "labeled"}
-    labels = {
-        "DELETE_LABEL": "delete_labels",
-        "DELETE_LABEL_FOR_LENGTH": "delete_labels_for_length",
-        "QUOTE_LABEL": "quote_labels",
-    }
-    pairs = {"EQ_LABEL": "equal_labels", "EQ_WORD": "equal_words"}
-    single: dict[str, int] = {}
-    several: dict[str, set] = {field: set() for field in (labels | pairs).values()}
+    settings: dict[str, Any] = {}
     for number, line in enumerate(lines, 1):
         key, *values = line.split()[:4] or ["#"]
         if key.startswith("#"):
             continue
-        expected = 2 if key in pairs else 1
-        if key not in numbers | labels | pairs | {"DEBUG": ""}:
-            known = ", ".join(["DEBUG", *numbers, *labels, *pairs])
-            problem = f"unknown keyword {key!r}; expected one of {known}"
+        expected = 2 if key in _PAIRS else 1
+        if key not in _KEYWORDS:
+            problem = f"unknown keyword {key!r}; expected one of {', '.join(_KEYWORDS)}"
         elif len(values) != expected:
             problem = f"{key} takes {expected} value{'s' * (expected > 1)}, got {len(values)}"
-        elif key in numbers and not re.fullmatch(r"-?\d+", values[0]):
+        elif key in _NUMBERS and not re.fullmatch(r"-?\d+", values[0]):
             problem = f"{key} takes a whole number, got {values[0]!r}"
         else:
             problem = ""
         if problem:
             raise errors.UserError(f"{name}, line {number}: {problem}")
-        if key in numbers:
-            single[numbers[key]] = int(values[0])
-        elif key in labels:
-            several[labels[key]].add(values[0])
-        elif key in pairs:
-            several[pairs[key]].add(frozenset(values))
-    return dataclasses.replace(
-        Parameters(),
-        **(single | {"labeled": bool(single.get("labeled", 1))}),
-        **{field: frozenset(values) for field, values in several.items()},
-    )
+        field = _KEYWORDS[key]
+        if key in _NUMBERS:
+            settings[field] = int(values[0])
+        else:
+            label = frozenset(values) if key in _PAIRS else values[0]
+            settings[field] = settings.get(field, frozenset()) | {label}
+    settings.pop("debug", None)
+    settings["labeled"] = bool(settings.get("labeled", True))
+    return Parameters(**settings)
 
 
 def report(result: Score, *, per_sentence: bool = False) -> str:
@@ -328,12 +327,12 @@ def _unscored(number: int, length: int, words: Sequence[_Word], problem: str) ->
 
 
 def _terminals(parts: Sequence[trees.Tree], parameters: Parameters) -> list[_Word]:
-    found = []
+    words = []
     for node in itertools.chain.from_iterable(part.preterminals() for part in parts):
         word, tag = node.word or "", node.label
         quote = tag in parameters.quote_labels and word in _QUOTE_MARKS
-        found.append(_Word(word, tag, tag not in parameters.delete_labels, quote))
-    return found
+        words.append(_Word(word, tag, tag not in parameters.delete_labels, quote))
+    return words
 
 
 def _keep_quotes(gold: Sequence[_Word], predicted: Sequence[_Word]) -> None:
@@ -348,23 +347,23 @@ def _brackets(
     parts: Sequence[trees.Tree], words: Sequence[_Word], parameters: Parameters
 ) -> list[tuple[int, int, str]]:
     """Return (start, end, label) of each bracket that counts, in the order of their opening."""
-    found: list[tuple[int, int, str]] = []
-    opened: list[int] = []
+    brackets: list[tuple[int, int, str]] = []
+    opened: list[int] = []  # places in `brackets`
     remaining = iter(words)
     position = 0
     for node, entering in itertools.chain.from_iterable(map(trees.walk, parts)):
         if node.word is not None:
             position += next(remaining).kept
         elif entering:
-            opened.append(len(found))
-            found.append((position, position, re.split("[-=]", node.label, maxsplit=1)[0]))
+            opened.append(len(brackets))
+            brackets.append((position, position, re.split("[-=]", node.label, maxsplit=1)[0]))
         else:
-            start, _, label = found[opened[-1]]
-            found[opened.pop()] = (start, position, label)
+            start, _, label = brackets[opened[-1]]
+            brackets[opened.pop()] = (start, position, label)
     deleted = parameters.delete_labels.union(
         *(pair for pair in parameters.equal_labels if pair & parameters.delete_labels)
     )
-    return [(i, k, label) for i, k, label in found if i < k and label not in deleted]
+    return [(i, k, label) for i, k, label in brackets if i < k and label not in deleted]
 
 
 def _count_matches(gold, predicted, parameters: Parameters) -> int:

@@ -159,10 +159,10 @@ def read(lines: Iterable[str], *, name: str = "trees", first_line: int = 1) -> I
 
 def parse(text: str) -> Tree:
     """Return the one tree that a text holds."""
-    found = list(read(text.split("\n")))
-    if len(found) != 1:
-        raise errors.UserError(f"expected one tree and found {len(found)} in {text[:60]!r}")
-    return found[0]
+    trees = list(read(text.split("\n")))
+    if len(trees) != 1:
+        raise errors.UserError(f"expected one tree and found {len(trees)} in {text[:60]!r}")
+    return trees[0]
 
 
 def clean(tree: Tree) -> Tree | None:

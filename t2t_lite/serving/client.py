@@ -8,6 +8,7 @@ import base64
 import collections
 import dataclasses
 import http.client
+import itertools
 import json
 import random
 import socket
@@ -24,7 +25,7 @@ _LONGEST_DELAY = 5.0
 
 
 class Unavailable(errors.UserError):
-    """The server cannot answer now: it starts, is down, or its queue is full."""
+    """The server cannot answer for a while: it starts, is down, or its queue is full."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,12 +118,12 @@ class Client:
 
     def translate(self, texts: Sequence[str]) -> list[Answer]:
         """Return the answers to texts, sent as one request."""
-        found = self.predict({"inputs": list(texts)})
+        tensors = self.predict({"inputs": list(texts)})
         try:
-            return _answers(found)
+            return _answers(tensors)
         except (KeyError, TypeError) as error:
             raise errors.UserError(
-                f"signature {self._target.signature_name!r} answers {sorted(found)}, "
+                f"signature {self._target.signature_name!r} answers {sorted(tensors)}, "
                 "not outputs and scores: use serving_default or nbest"
             ) from error
 
@@ -200,13 +201,7 @@ class Grpc:
 
     def predict(self, target: Target, inputs: dict[str, list], timeout: float) -> dict[str, list]:
         """Return the response's tensors by name."""
-        request = protocol.request(
-            target.name,
-            inputs,
-            signature_name=target.signature_name,
-            version=target.version,
-            version_label=target.version_label,
-        )
+        request = protocol.request(inputs=inputs, **dataclasses.asdict(target))
         try:
             return _as_text(protocol.outputs(self._predict(request, timeout=timeout)))
         except self._grpc.RpcError as error:
@@ -235,12 +230,12 @@ class Rest:
         body = {"signature_name": target.signature_name, "inputs": columns}
         status, answer = self._post(f"{path}:predict", json.dumps(body), timeout, target)
         try:
-            found: dict[str, Any] = json.loads(answer)
+            fields: dict[str, Any] = json.loads(answer)
         except ValueError:
-            found = {"error": answer[:200]}
-        if status == 200 and "outputs" in found:
-            return found["outputs"]
-        details = str(found.get("error", answer[:200]))
+            fields = {}
+        if status == 200 and "outputs" in fields:
+            return fields["outputs"]
+        details = str(fields.get("error", answer[:200]))
         raise _error(_HTTP_STATUS.get(status, "UNKNOWN"), details, self._address, target)
 
     def close(self) -> None:
@@ -301,16 +296,16 @@ def _error(status: str, details: str, address: str, target: Target) -> errors.Us
     return errors.UserError(f"{address} answers {status}: {details}")
 
 
-def _answers(found: dict[str, list]) -> list[Answer]:
+def _answers(tensors: dict[str, list]) -> list[Answer]:
     """Return an Answer an item, of the tensors of serving_default [B] or nbest [B, N]."""
-    truncated = found.get("truncated", [False] * len(found["outputs"]))
+    truncated = tensors.get("truncated", [False] * len(tensors["outputs"]))
     return [
         Answer(
             outputs=tuple(texts) if isinstance(texts, list) else (texts,),
             scores=tuple(scores) if isinstance(scores, list) else (scores,),
             truncated=bool(cut),
         )
-        for texts, scores, cut in zip(found["outputs"], found["scores"], truncated)
+        for texts, scores, cut in zip(tensors["outputs"], tensors["scores"], truncated)
     ]
 
 
@@ -333,11 +328,6 @@ def _json_text(text: str | bytes) -> str | dict[str, str]:
 
 
 def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for text in texts:
-        batch.append(text)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
+    texts = iter(texts)
+    while batch := list(itertools.islice(texts, size)):
         yield batch

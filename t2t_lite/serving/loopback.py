@@ -158,8 +158,8 @@ class Model:
                 key: tf.constant(np.concatenate([item.inputs[key] for item in batch]), spec.dtype)
                 for key, spec in self._inputs(name).items()
             }
-            found = self._loaded.signatures[name](**inputs)
-            outputs = {key: tensor.numpy() for key, tensor in found.items()}
+            tensors = self._loaded.signatures[name](**inputs)
+            outputs = {key: tensor.numpy() for key, tensor in tensors.items()}
             start = 0
             for item in batch:
                 rows = slice(start, start + item.size)
@@ -274,10 +274,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         signature_name = request.get("signature_name", "")
         number = int(version) if version else None
         outputs = self.serving.predict(name, number, signature_name, inputs)
-        found = {key: _as_json(value.tolist()) for key, value in outputs.items()}
+        answer = {key: _as_json(value.tolist()) for key, value in outputs.items()}
         if rows is None:
-            return {"outputs": found}
-        return {"predictions": [dict(zip(found, row)) for row in zip(*found.values())]}
+            return {"outputs": answer}
+        return {"predictions": [dict(zip(answer, row)) for row in zip(*answer.values())]}
 
     def _send(self, status: int, answer: dict[str, Any]) -> None:
         data = json.dumps(answer).encode()

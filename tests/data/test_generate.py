@@ -17,21 +17,19 @@ from t2t_lite.text import cleaning, text_files, vocabulary
 def _texts(made, split):
     """Return the decoded pairs of a split's shards, in their order."""
     vocab = vocabulary.load(made.vocabulary_path)
-    for path in made.shards(split):
-        for record in shards.read(path):
-            ids = shards.ids(record)
-            assert ids["inputs"][-1] == ids["targets"][-1] == vocabulary.EOS_ID
-            yield vocab.decode(ids["inputs"]), vocab.decode(ids["targets"])
+    for ids in shards.read_examples(made.shards(split)):
+        assert ids["inputs"][-1] == ids["targets"][-1] == vocabulary.EOS_ID
+        yield vocab.decode(ids["inputs"]), vocab.decode(ids["targets"])
 
 
 def test_every_pair_is_there_once_and_shuffled(made, raw_dir):
     raw = list(text_files.read_pairs(raw_dir / "train.source.gz", raw_dir / "train.target.gz"))
-    found = list(_texts(made, "train"))
-    assert sorted(found) == sorted(raw)
-    assert found[:100] != raw[:100]
+    shuffled = list(_texts(made, "train"))
+    assert sorted(shuffled) == sorted(raw)
+    assert shuffled[:100] != raw[:100]
     # a uniform shuffle: the first shard's pairs come from all over the corpus
     places = {pair: i for i, pair in enumerate(raw)}
-    first = [places[pair] for pair in found[: len(found) // 2]]
+    first = [places[pair] for pair in shuffled[: len(shuffled) // 2]]
     quarters = collections.Counter(4 * place // len(raw) for place in first)
     assert all(abs(n / len(first) - 0.25) < 0.03 for n in quarters.values())
 
@@ -53,7 +51,7 @@ def test_only_what_the_manifest_names_is_left(made):
 
 def test_manifest_counts_are_those_of_the_shards(made):
     train = made.splits["train"]
-    records = [shards.ids(r) for path in made.shards("train") for r in shards.read(path)]
+    records = list(shards.read_examples(made.shards("train")))
     assert train["pairs"] == train["pairs_read"] == len(records) == 12_500
     assert train["source_tokens"] == sum(len(one["inputs"]) for one in records)
     assert train["target_tokens"] == sum(len(one["targets"]) for one in records)
@@ -151,8 +149,8 @@ def test_what_is_dropped_is_counted_by_reason(problem, tmp_path, num_workers, mo
     assert train["pairs_read"] == 3_009
     assert train["pairs"] == 3_003
     assert train["not_utf8"] == 1
-    found = collections.Counter(_texts(made, "train"))
-    assert found["same", "same"] == found["same", "other"] == 1
+    counts = collections.Counter(_texts(made, "train"))
+    assert counts["same", "same"] == counts["same", "other"] == 1
 
 
 def test_by_default_only_empty_pairs_go(problem, tmp_path):

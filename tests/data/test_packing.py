@@ -38,12 +38,12 @@ def test_unpacking_returns_every_pair():
     rows = packing.assign(lengths, lengths, (16, 16))
     packed, segments, positions = packing.fill_rows(ids, lengths, rows, rows.max() + 1, 16)
     assert (packed[segments == 0] == 0).all()
-    found = sorted(
+    unpacked = sorted(
         tuple(packed[row][segments[row] == segment])
         for row in range(len(packed))
         for segment in range(1, segments[row].max() + 1)
     )
-    assert found == sorted(map(tuple, np.split(ids, np.cumsum(lengths)[:-1])))
+    assert unpacked == sorted(map(tuple, np.split(ids, np.cumsum(lengths)[:-1])))
     for row in range(len(packed)):
         for segment in range(1, segments[row].max() + 1):
             inside = positions[row][segments[row] == segment]

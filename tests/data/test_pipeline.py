@@ -28,8 +28,8 @@ class Small:
 
     def pairs(self, split):
         """Return the split's pairs of ids, read without the pipeline."""
-        records = itertools.chain.from_iterable(map(shards.read, self.made.shards(split)))
-        return [(tuple(ids["inputs"]), tuple(ids["targets"])) for ids in map(shards.ids, records)]
+        examples = shards.read_examples(self.made.shards(split))
+        return [(tuple(ids["inputs"]), tuple(ids["targets"])) for ids in examples]
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,8 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
 
 def test_reversed_problem_swaps_the_sides(small):
     backward = (small.problem.reversed_problem(), small.args[1])
-    found = set(_epoch(pipeline.eval_batches(*backward, split="dev", **OPTIONS), 45))
-    assert found == {(targets, inputs) for inputs, targets in small.pairs("dev")}
+    pairs = set(_epoch(pipeline.eval_batches(*backward, split="dev", **OPTIONS), 45))
+    assert pairs == {(targets, inputs) for inputs, targets in small.pairs("dev")}
     shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=1)
     swapped = pipeline.bucket_shapes(*backward, **OPTIONS, max_buckets=1)
     assert [(b, t, s) for b, s, t in swapped] == [tuple(shape) for shape in shapes]
@@ -121,17 +121,17 @@ def test_evaluation_loses_nothing(small, max_length):
     batches = list(pipeline.eval_batches(*small.args, split="dev", **options))
     shapes = {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches}
     assert len(shapes - set(pipeline.bucket_shapes(*small.args, **options))) == (max_length == 20)
-    found = [pair for batch in batches for pair in _rows(batch)]
-    assert sorted(found) == sorted(small.pairs("dev"))
+    evaluated = [pair for batch in batches for pair in _rows(batch)]
+    assert sorted(evaluated) == sorted(small.pairs("dev"))
 
 
 def test_longer_pairs_do_not_train(small):
     batches = pipeline.train_batches(*small.args, batch_tokens=512, max_length=15, seed=0)
     fitting = {pair for pair in small.pairs("train") if max(map(len, pair)) <= 15}
     assert 0 < len(fitting) < 700
-    found = set(_epoch(batches, 8 * len(fitting)))
-    assert found <= fitting
-    assert len(found) > 0.9 * len(fitting)
+    trained = set(_epoch(batches, 8 * len(fitting)))
+    assert trained <= fitting
+    assert len(trained) > 0.9 * len(fitting)
     with pytest.raises(errors.UserError, match="max_length=2"):
         pipeline.train_batches(*small.args, batch_tokens=512, max_length=2, seed=0)
 
@@ -236,6 +236,6 @@ def test_a_cut_shard_is_named_before_training(small, tmp_path):
 def test_t2t_data_train_unchanged(shared_data):
     args = registry.problem("translate_ende_wmt32k"), shared_data / "t2t" / "data"
     options = {"batch_tokens": 256, "max_length": 100}
-    found = _epoch(pipeline.train_batches(*args, **options, seed=0), 40)
-    assert len(set(found)) == 10
+    pairs = _epoch(pipeline.train_batches(*args, **options, seed=0), 40)
+    assert len(set(pairs)) == 10
     assert len(_epoch(pipeline.eval_batches(*args, split="dev", **options), 99)) == 10

@@ -1,11 +1,10 @@
 """WMT's archives, placed by hand, are read as TensorFlow Datasets' own builder reads them."""
 
 import gzip
-import io
-import tarfile
 import time
 from typing import Any
 
+import archives
 import pytest
 
 from t2t_lite import errors, registry
@@ -64,21 +63,16 @@ def raw_dir(tmp_path, source):
     folder = tmp_path / "raw"
     folder.mkdir()
     for name, files in _archives(source).items():
-        mode = "w:gz" if name.endswith("tgz") else "w"
-        with tarfile.open(folder / name, mode) as archive:
-            for path, content in files.items():
-                entry = tarfile.TarInfo(path)
-                entry.size = len(content)
-                archive.addfile(entry, io.BytesIO(content))
+        archives.write(folder / name, files)
     return folder
 
 
 @pytest.fixture
 def problem(source, monkeypatch):
     """Return the problem with TFDS' checksums of the real archives forgotten."""
-    found = registry.problem(f"wmt14_en{source}")
-    monkeypatch.setattr(type(found._archives._builder), "url_infos", {})
-    return found
+    wmt14 = registry.problem(f"wmt14_en{source}")
+    monkeypatch.setattr(type(wmt14._archives._builder), "url_infos", {})
+    return wmt14
 
 
 def test_archives_are_used_without_a_network(problem, source, raw_dir, tmp_path):
@@ -97,20 +91,18 @@ def test_the_builder_itself_reads_the_same(problem, source, raw_dir, tmp_path, m
     import tensorflow_datasets as tfds
     from tensorflow_datasets.core.download import checksums
 
-    archives = problem._archives
+    reader = problem._archives
     ours = {
         split: sorted(
-            archives.read(
-                split, languages=(source, "en"), raw_dir=raw_dir, tmp_dir=tmp_path / "ours"
-            )
+            reader.read(split, languages=(source, "en"), raw_dir=raw_dir, tmp_dir=tmp_path / "ours")
         )
         for split in ("train", "validation", "test")
     }
     believed = {}
-    for url, name in archives._names().items():
+    for url, name in reader._names().items():
         info = checksums.compute_url_info(raw_dir / name)
         believed[url] = checksums.UrlInfo(info.size, info.checksum, name)
-    monkeypatch.setattr(type(archives._builder), "url_infos", believed)
+    monkeypatch.setattr(type(reader._builder), "url_infos", believed)
     builder: Any = tfds.builder(problem.tfds_config, data_dir=tmp_path / "tfds", try_gcs=False)
     config = tfds.download.DownloadConfig(manual_dir=raw_dir, verify_ssl=False)
     builder.download_and_prepare(download_config=config, download_dir=tmp_path / "theirs")

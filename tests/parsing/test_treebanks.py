@@ -1,9 +1,9 @@
 """Files of trees are found and read whatever they are packed in, in the order of their names."""
 
 import gzip
-import io
 import tarfile
 
+import archives
 import pytest
 
 from t2t_lite import errors
@@ -15,16 +15,6 @@ FILES = {
     "03/wsj_0301.mrg": "( (S (NP (-NONE- *)) (VP (VB three))) )\n",
 }
 WORDS = ["two one", "two again", "two ten", "three"]
-
-
-def archive(path, files):
-    with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz") as tar:
-        for name, content in files.items():
-            data = content if isinstance(content, bytes) else content.encode()
-            entry = tarfile.TarInfo(name)
-            entry.size = len(data)
-            tar.addfile(entry, io.BytesIO(data))
-    return path
 
 
 def write(folder, files):
@@ -48,10 +38,10 @@ def zipped(content):
     [
         lambda folder: write(folder, FILES),
         lambda folder: write(folder, {f"{k}.gz": zipped(v) for k, v in FILES.items()}),
-        lambda folder: archive(folder / "wsj.tgz", FILES),
-        lambda folder: archive(folder / "wsj.tar.gz", FILES),
-        lambda folder: archive(folder / "wsj.tar", FILES),
-        lambda folder: archive(
+        lambda folder: archives.write(folder / "wsj.tgz", FILES),
+        lambda folder: archives.write(folder / "wsj.tar.gz", FILES),
+        lambda folder: archives.write(folder / "wsj.tar", FILES),
+        lambda folder: archives.write(
             folder / "wsj.tgz", {f"{k}.gz": zipped(v) for k, v in FILES.items()}
         ),
     ],
@@ -59,25 +49,27 @@ def zipped(content):
 )
 def test_all_ways_to_keep_a_treebank_read_the_same(tmp_path, place):
     place(tmp_path)
-    found = treebanks.find(tmp_path)
-    assert [file.stem for file in found] == ["wsj_0201", "wsj_0210", "wsj_0301"]
-    assert [file.folder for file in found] == ["02", "02", "03"]
-    assert words(found, tmp_dir=tmp_path / "not" / "there") == WORDS
+    files = treebanks.find(tmp_path)
+    assert [file.stem for file in files] == ["wsj_0201", "wsj_0210", "wsj_0301"]
+    assert [file.folder for file in files] == ["02", "02", "03"]
+    assert words(files, tmp_dir=tmp_path / "not" / "there") == WORDS
     # members may be asked for in any order
-    assert words(reversed(found)) == ["three", "two ten", "two one", "two again"]
+    assert words(reversed(files)) == ["three", "two ten", "two one", "two again"]
 
 
 def test_the_case_of_endings_does_not_matter(tmp_path):
     write(tmp_path, {"A.MRG": FILES["02/wsj_0201.mrg"], "B.MRG.GZ": zipped("(S (NN b))\n")})
-    archive(tmp_path / "C.TGZ", {"C.Tree": "(S (NN c))\n", "D.TREE.Gz": zipped("(S (NN d))\n")})
-    found = treebanks.find(tmp_path)
-    assert [file.stem for file in found] == ["A", "B", "C", "D"]
-    assert words(found) == ["two one", "two again", "b", "c", "d"]
+    archives.write(
+        tmp_path / "C.TGZ", {"C.Tree": "(S (NN c))\n", "D.TREE.Gz": zipped("(S (NN d))\n")}
+    )
+    files = treebanks.find(tmp_path)
+    assert [file.stem for file in files] == ["A", "B", "C", "D"]
+    assert words(files) == ["two one", "two again", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("name", ["in/a.tree.xz", "in/a.tree.zst", "in/a.MRG.BZ2"])
 def test_members_that_cannot_be_read_are_named(tmp_path, name):
-    archive(tmp_path / "a.tgz", {"in/b.tree": "(S (NN b))", name: b"any"})
+    archives.write(tmp_path / "a.tgz", {"in/b.tree": "(S (NN b))", name: b"any"})
     message = rf"a\.tgz: {name} is compressed otherwise than by gzip: unpack the archive"
     with pytest.raises(errors.UserError, match=message):
         treebanks.find(tmp_path)
@@ -102,24 +94,24 @@ def test_links_to_folders_are_followed(tmp_path):
     (tmp_path / "here" / "03").symlink_to("../there/03")
     for folder in ("here", "there/02"):  # links that lead in circles
         (tmp_path / folder / "again").symlink_to(tmp_path / "here")
-    found = treebanks.find(tmp_path / "here")
-    assert [file.folder for file in found] == ["02", "02", "03"]
-    assert words(found) == WORDS
+    files = treebanks.find(tmp_path / "here")
+    assert [file.folder for file in files] == ["02", "02", "03"]
+    assert words(files) == WORDS
 
 
 def test_only_trees_are_found(tmp_path):
     others = {"readme.md": "(", "wsj_0201.pos": "(", ".hidden.mrg": "(", "02/._wsj_0201.mrg": "("}
     write(tmp_path, others)
-    archive(tmp_path / "more.tgz", {**others, "penn/one.tree": "(S (NN a))"})
+    archives.write(tmp_path / "more.tgz", {**others, "penn/one.tree": "(S (NN a))"})
     assert [str(file) for file in treebanks.find(tmp_path)] == [
         f"{tmp_path / 'more.tgz'}: penn/one.tree"
     ]
 
 
 def test_an_archive_that_changed_is_listed_anew(tmp_path):
-    archive(tmp_path / "a.tgz", {"one.mrg": "(S (NN a))"})
+    archives.write(tmp_path / "a.tgz", {"one.mrg": "(S (NN a))"})
     assert len(treebanks.find(tmp_path)) == 1
-    archive(tmp_path / "a.tgz", FILES)
+    archives.write(tmp_path / "a.tgz", FILES)
     assert [file.stem for file in treebanks.files_of(tmp_path / "a.tgz")] == [
         *("wsj_0201", "wsj_0210", "wsj_0301")
     ]
@@ -128,8 +120,8 @@ def test_an_archive_that_changed_is_listed_anew(tmp_path):
 def test_trees_come_cleaned(tmp_path):
     text = "( (S (NP-SBJ (PRP It)) (VP (VBD was) (NP (-NONE- *)))) )\n( (NP (-NONE- *)) )\n"
     write(tmp_path, {"a.mrg": text + "(S (NN a\u2581b))\n"})
-    found = list(treebanks.read(treebanks.find(tmp_path)))
-    assert list(map(str, found)) == [
+    cleaned = list(treebanks.read(treebanks.find(tmp_path)))
+    assert list(map(str, cleaned)) == [
         "(S (NP (PRP It)) (VP (VBD was)))",
         "None",
         "(S (NN a_b))",
@@ -149,7 +141,7 @@ def test_trees_come_cleaned(tmp_path):
 @pytest.mark.parametrize("is_archive", [False, True])
 def test_what_is_no_tree_is_named(tmp_path, text, message, is_archive):
     if is_archive:
-        archive(tmp_path / "a.tgz", {"in/one.mrg": text})
+        archives.write(tmp_path / "a.tgz", {"in/one.mrg": text})
         message = r"a\.tgz: in/" + message
     else:
         write(tmp_path, {"one.mrg": text})
@@ -159,7 +151,7 @@ def test_what_is_no_tree_is_named(tmp_path, text, message, is_archive):
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.tar", "a.mrg.gz"])
 def test_damaged_files_are_named(tmp_path, name):
-    whole = archive(tmp_path / "whole.tgz", FILES).read_bytes()
+    whole = archives.write(tmp_path / "whole.tgz", FILES).read_bytes()
     (tmp_path / "whole.tgz").unlink()
     for content in (b"\x1f\x8b\x08 nothing", whole[: len(whole) // 2]):
         (tmp_path / name).write_bytes(content)
@@ -170,7 +162,7 @@ def test_damaged_files_are_named(tmp_path, name):
 def test_a_damaged_member_is_named(tmp_path):
     whole = zipped("(S (NN a))\n")
     for content in (b"(S (NN a))\n", whole[:-6], whole[:-8] + b"damaged!"):
-        archive(tmp_path / "a.tgz", {"in/b.tree": "(S (NN b))", "in/c.tree.gz": content})
+        archives.write(tmp_path / "a.tgz", {"in/b.tree": "(S (NN b))", "in/c.tree.gz": content})
         with pytest.raises(errors.UserError, match=r"a\.tgz: in/c\.tree\.gz is damaged"):
             list(treebanks.read(treebanks.find(tmp_path)))
 
@@ -178,13 +170,13 @@ def test_a_damaged_member_is_named(tmp_path):
 def test_a_byte_order_mark_is_skipped(tmp_path):
     content = "\ufeff(S (NN a))\n"
     write(tmp_path, {"a.mrg": content})
-    archive(tmp_path / "b.tgz", {"b.mrg": content, "c.mrg.gz": zipped(content)})
+    archives.write(tmp_path / "b.tgz", {"b.mrg": content, "c.mrg.gz": zipped(content)})
     assert words(treebanks.find(tmp_path)) == ["a", "a", "a"]
 
 
 def test_bytes_that_are_no_text_are_kept_to_be_counted(tmp_path):
     content = b"(S (NN caf\xe9))\n"
-    archive(tmp_path / "a.tgz", {"one.mrg": content})
+    archives.write(tmp_path / "a.tgz", {"one.mrg": content})
     write(tmp_path, {"b.mrg": content})
     assert words(treebanks.find(tmp_path)) == ["caf\ufffd", "caf\ufffd"]
 
@@ -192,6 +184,6 @@ def test_bytes_that_are_no_text_are_kept_to_be_counted(tmp_path):
 @pytest.mark.integration
 def test_the_real_corpora_are_read_whole(shared_data):
     for folder, count in (("wsj_sample", 3_914), ("craft", 30_830)):
-        found = list(treebanks.read(treebanks.find(shared_data / folder)))
-        assert len(found) == count
-        assert None not in found
+        cleaned = list(treebanks.read(treebanks.find(shared_data / folder)))
+        assert len(cleaned) == count
+        assert None not in cleaned

@@ -29,8 +29,8 @@ def _chain(depth):
 
 def test_reads_trees_however_they_are_broken_into_lines():
     text = "( (S \n    (NP (NN a) )\n  (VP(VB b))))\n\n(X (Y c))  (X\t(Z d))\n"
-    found = [str(tree) for tree in trees.read(io.StringIO(text))]
-    assert found == ["( (S (NP (NN a)) (VP (VB b))))", "(X (Y c))", "(X (Z d))"]
+    texts = [str(tree) for tree in trees.read(io.StringIO(text))]
+    assert texts == ["( (S (NP (NN a)) (VP (VB b))))", "(X (Y c))", "(X (Z d))"]
 
 
 def test_a_tree_has_the_parts_that_its_brackets_show():
@@ -72,10 +72,10 @@ def test_what_is_no_tree_is_an_error_with_file_and_line(text, line, problem):
 
 
 def test_the_trees_before_an_error_are_still_read():
-    found = trees.read(["(X (Y a))", "(X"])
-    assert next(found) == trees.parse("(X (Y a))")
+    stream = trees.read(["(X (Y a))", "(X"])
+    assert next(stream) == trees.parse("(X (Y a))")
     with pytest.raises(errors.UserError, match="line 2"):
-        next(found)
+        next(stream)
 
 
 def test_the_first_line_has_the_number_given():
@@ -256,7 +256,7 @@ def test_no_tree_has_no_words():
     ("archive", "count"), [("wsj_sample/combined.tgz", 3_914), ("craft/penn.tgz", 30_830)]
 )
 def test_round_trips_are_exact_on_a_whole_treebank(shared_data, archive, count):
-    found = 0
+    num_trees = 0
     with tarfile.open(shared_data / archive) as files:
         for member in files:
             stream = files.extractfile(member)
@@ -265,7 +265,7 @@ def test_round_trips_are_exact_on_a_whole_treebank(shared_data, archive, count):
             text = stream.read().decode("utf-8")
             tokens = []
             for raw in trees.read(io.StringIO(text), name=member.name):
-                found += 1
+                num_trees += 1
                 tokens += _tokens(str(raw))
                 _check_round_trips(raw)
                 cleaned = trees.clean(raw)
@@ -275,7 +275,7 @@ def test_round_trips_are_exact_on_a_whole_treebank(shared_data, archive, count):
                 repaired = trees.repair(linear, len(cleaned.words()))
                 assert repaired == trees.Repaired(linear=linear, repairs=0)
             assert tokens == _tokens(text), member.name
-    assert found == count
+    assert num_trees == count
 
 
 def _tokens(text):

@@ -12,15 +12,15 @@ class _Clock:
     """Time that passes only in sleep."""
 
     def __init__(self):
-        self.now = 0.0
+        self.seconds = 0.0
         self.delays = []
 
     def __call__(self):
-        return self.now
+        return self.seconds
 
-    def sleep(self, seconds):
-        self.delays.append(seconds)
-        self.now += seconds
+    def sleep(self, delay):
+        self.delays.append(delay)
+        self.seconds += delay
 
 
 def _retry(send, clock, **changes):
@@ -33,7 +33,7 @@ def _fails(times, clock, cost=0.0):
 
     def send(left):
         calls.append(left)
-        clock.now += cost
+        clock.seconds += cost
         if len(calls) <= times:
             raise client.Unavailable("down")
         return "answer"
@@ -63,20 +63,20 @@ def test_deadline_holds_for_all_tries_together():
     send, calls = _fails(99, clock, cost=0.4)
     with pytest.raises(errors.UserError, match="down"):
         _retry(send, clock, timeout=1.0, retries=99)
-    assert clock.now <= 1.0 + 0.4
+    assert clock.seconds <= 1.0 + 0.4
     assert calls[0] == 1.0
     assert calls[1] < 0.6
 
 
 def test_other_errors_are_not_retried():
     def send(left):
-        clock.now += 1
+        clock.seconds += 1
         raise errors.UserError("no such model")
 
     clock = _Clock()
     with pytest.raises(errors.UserError, match="no such model"):
         _retry(send, clock)
-    assert clock.now == 1
+    assert clock.seconds == 1
 
 
 @pytest.mark.parametrize("server", ["localhost:8500", "http://localhost:8500/", "[::1]:8500"])

@@ -124,10 +124,10 @@ def test_rows_of_json_as_curl_sends_them(server, model):
     body = json.dumps({"instances": ["a dog runs", "he sleeps"]}).encode()
     url = f"http://127.0.0.1:{server.rest_port}/v1/models/tiny:predict"
     with urllib.request.urlopen(url, body) as response:
-        found = json.loads(response.read())["predictions"]
+        rows = json.loads(response.read())["predictions"]
     expected = model.translate(["a dog runs", "he sleeps"])
-    assert [row["outputs"] for row in found] == [translation.text for translation in expected]
-    assert found[0].keys() == {"outputs", "scores", "truncated"}
+    assert [row["outputs"] for row in rows] == [translation.text for translation in expected]
+    assert rows[0].keys() == {"outputs", "scores", "truncated"}
 
 
 def test_requests_of_many_clients_share_batches(export_dir):

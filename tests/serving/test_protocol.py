@@ -35,6 +35,10 @@ def test_ids_and_labels():
     assert ids.tolist() == [[5, 6], [7, 1]]
 
 
+def _outputs(official):
+    return protocol.outputs(protocol.PredictResponse.FromString(official.SerializeToString()))
+
+
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_official_responses_are_read(size):
     arrays = {
@@ -47,8 +51,7 @@ def test_official_responses_are_read(size):
     official = predict_pb2.PredictResponse()
     for name, array in arrays.items():
         official.outputs[name].CopyFrom(tf.make_tensor_proto(array, shape=array.shape))
-    found = protocol.outputs(protocol.PredictResponse.FromString(official.SerializeToString()))
-    assert found == {name: array.tolist() for name, array in arrays.items()}
+    assert _outputs(official) == {name: array.tolist() for name, array in arrays.items()}
 
 
 def test_values_written_one_by_one_are_read():
@@ -58,8 +61,7 @@ def test_values_written_one_by_one_are_read():
     tensor.dtype = tf.float32.as_datatype_enum
     tensor.tensor_shape.dim.add(size=3)
     tensor.float_val.extend([0.5, -1.0])
-    found = protocol.outputs(protocol.PredictResponse.FromString(official.SerializeToString()))
-    assert found == {"scores": [0.5, -1.0, -1.0]}
+    assert _outputs(official) == {"scores": [0.5, -1.0, -1.0]}
 
 
 def test_warm_up_records_are_the_official_ones():

@@ -19,7 +19,7 @@ def vocab(shared_data):
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_encode_of_decode_is_what_t2t_wrote(vocab, shared_data, split):
     name = shards.name("translate_ende_wmt32k", split, 0, 1)
-    examples = [shards.ids(record) for record in shards.read(shared_data / "t2t" / "data" / name)]
+    examples = list(shards.read_examples([shared_data / "t2t" / "data" / name]))
     assert len(examples) == 10
     for ids in (one[side] for one in examples for side in ("inputs", "targets")):
         assert [*vocab.encode(vocab.decode(ids)), vocabulary.EOS_ID] == ids

@@ -11,6 +11,12 @@ import zstandard
 from t2t_lite import errors
 from t2t_lite.text import text_files
 
+COMPRESSIONS = [
+    (".gz", gzip.compress),
+    (".xz", lzma.compress),
+    (".zst", zstandard.ZstdCompressor().compress),
+]
+
 
 def test_only_newline_ends_a_line(tmp_path):
     odd = ["a\u2028b", "c\x0cd\x85e", "f\rg", "", "h\x00\tj "]
@@ -31,15 +37,7 @@ def test_bytes_that_are_not_utf8_are_replaced(tmp_path):
     assert list(text_files.read_lines(path)) == ["gr\ufffdn", "red"]
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [
-        ("", bytes),
-        (".gz", gzip.compress),
-        (".xz", lzma.compress),
-        (".zst", zstandard.ZstdCompressor().compress),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "compress"), [("", bytes), *COMPRESSIONS])
 def test_every_compression_reads_the_same(tmp_path, suffix, compress):
     (tmp_path / f"train.en{suffix}").write_bytes(compress("Zwei Hunde.\nÄ\n".encode()))
     path = text_files.find(tmp_path, "train.en")
@@ -55,14 +53,7 @@ def test_a_damaged_archive_is_named(tmp_path, suffix):
         list(text_files.read_lines(path))
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [
-        (".gz", gzip.compress),
-        (".xz", lzma.compress),
-        (".zst", zstandard.ZstdCompressor().compress),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
 def test_a_cut_archive_is_named(tmp_path, suffix, compress):
     path = tmp_path / f"train.en{suffix}"
     text = "".join(f"line {i}\n" for i in range(5000)).encode()
