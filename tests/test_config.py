@@ -1,6 +1,7 @@
 """Hyperparameters: typed overrides, one-line errors, a file that reads back."""
 
 import dataclasses
+import json
 import re
 
 import pytest

@@ -87,14 +87,14 @@ class TrainStep:
     def micro_batches(self, batch: Mapping[str, tf.Tensor]) -> int:
         """Return into how many parts a replica cuts its rows, one after the other.
 
-        As many as `accumulation_steps` says, or as keep a part's tokens, padding included, within
+        As many as keep a part's tokens, padding included, within
         `max_tokens_per_device`.
         """
         rows = -(-batch["inputs"].shape[0] // self._strategy.num_replicas_in_sync)
         tokens = rows * max(batch["inputs"].shape[1], batch["targets"].shape[1])
         limit = self._hparams.max_tokens_per_device
         needed = -(-tokens // limit) if limit else 1
-        return min(rows, max(self._hparams.accumulation_steps, needed))
+        return min(rows, needed)
 
     def _make_update(self, batch, step, learning_rate) -> StepResult:
         weights = loss.token_weights(batch["targets"])
