@@ -64,7 +64,7 @@ def workload(arguments):
     import tensorflow as tf
 
     from t2t_lite import config
-    from t2t_lite.decode import beam_search, cached_decoder, options
+    from t2t_lite.decode import beam_search, cached_decoder, candidates, options
     from t2t_lite.model import transformer
 
     workers = arguments.workers or arguments.threads
@@ -75,21 +75,20 @@ def workload(arguments):
         d_model=256, d_ff=1024, num_heads=4, d_k=64, d_v=64, num_encoder_layers=3,
         num_decoder_layers=3,
     )  # fmt: skip
-    decode_options = options.DecodeOptions(precision=arguments.precision)
+    decode_options = options.DecodeOptions(
+        beam_size=BEAM, min_length=arguments.target_length + 1, precision=arguments.precision
+    )
     model = transformer.Transformer(hparams, VOCABULARY, dtype=decode_options.weights_dtype)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
     def search(inputs):
-        stepper = cached_decoder.stepper([model], BEAM, decode_options.products_dtype)
+        decoder = cached_decoder.of_models([model], decode_options)
         return beam_search.search(
-            stepper.step,
-            stepper.encode(inputs),
+            decoder,
+            decoder.encode(inputs),
+            decode_options,
+            vocabulary=candidates.Vocabulary(VOCABULARY, forbidden=(0, 2)),
             max_lengths=tf.fill([tf.shape(inputs)[0]], arguments.target_length),
-            min_length=arguments.target_length + 1,
-            beam_size=BEAM,
-            vocab_size=VOCABULARY,
-            forbidden_ids=(0, 2),
-            grow_fn=stepper.grow,
         )
 
     inputs = np.random.default_rng(0).integers(10, VOCABULARY, (BATCH, SOURCE)).astype(np.int32)

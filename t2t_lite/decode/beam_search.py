@@ -1,37 +1,89 @@
-"""Beam search with a length penalty (Section 6.1; Wu et al. 2016, eq. 14), model-free.
+"""Beam search with a length penalty (Section 6.1; Wu et al. 2016, eq. 14), of any model.
 
-beam_step has the search of a sentence, one time step of it; here these steps run until every
-sentence is done. Live hypotheses then fill the places that no finished one took, scored in the same
-way and marked as not finished. With one beam this is greedy decoding: only the best extension
-counts.
+A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha. A time step extends the
+N live hypotheses of each sentence: of the best 2 N extensions (if ends are strict, of the best N)
+those that end in EOS compete for the K places of the finished ones, and the best N others live on.
+A sentence is done when no live hypothesis can still reach the worst of K finished ones, or at its
+length limit. Live hypotheses then fill the places that are left, scored in the same way and marked
+as not finished. With one beam this is greedy decoding: only the best extension counts.
 
 What each sentence gets depends on no other: it has its own limit and its own decision to stop, and
 sentences that are done leave the batch as soon as they are a quarter of it.
 
-At first there is one hypothesis a sentence, the empty one, so the first step has one beam.
+Nothing is ever reordered. A hypothesis is a row of `ancestry`, which tells the slots that it went
+through (see Decoder), and sorting the beams anew is a gather of small integers.
 
 Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted (a
-multiple of SEGMENT), W columns of the softmax.
+multiple of SEGMENT), W columns of the softmax, G symbols of a grammar, P tokens of a prefix.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 
-from t2t_lite.decode import beam_step, candidates, top_k
+from t2t_lite.decode import candidates
+from t2t_lite.decode import options as decode_options
 
 # Arrays grow by so many time steps at once, so that attention never sees many empty slots.
 SEGMENT = 8
 
-# grow(state, ancestry [B, N, T], num_steps) -> state with room for so many time steps after T
-GrowFunction = Callable[[Any, tf.Tensor, int], Any]
+
+class Decoder(Protocol):
+    """What a search needs of a model: the next token's logits, one time step after another.
+
+    What a model keeps of the token that beam n feeds in at time t (keys and values) stands in slot
+    (t, n) and stays there. Which slots a hypothesis went through tells `ancestry` [B, N, T]: slot
+    (t, ancestry[b, n, t]) at time t. That is n itself at the present time, and -1, no slot, later.
+    At time 2 of T = 4, if both beams went on from beam 1 of time 0 and then from beam 0 of time 1:
+
+        ancestry[b] = [[1, 0, 0, -1],     slots (0, 1), (1, 0), (2, 0)
+                       [1, 0, 1, -1]]           (0, 1), (1, 0), (2, 1)
+
+    A state is any structure of tensors with sentences along their first axis; those of sentences
+    that are done are taken out of it.
+    """
+
+    def step(
+        self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: Any
+    ) -> tuple[candidates.Logits, Any]:
+        """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
+
+        At time `position` 0 there is one beam, whose id is PAD, and `state` is the initial state of
+        the search, without slots: this step makes those of the T times itself.
+        """
+        ...
+
+    def grow(self, state: Any, ancestry: tf.Tensor, num_steps: int) -> Any:
+        """Return the state with slots for num_steps more times after the T of ancestry [B, N, T].
+
+        Slots that no beam went through by then are never asked for again.
+        """
+        ...
+
+
+class Grammar(Protocol):
+    """What hypotheses may go on with; its state is a structure of tensors [B, N, ...]."""
+
+    @property
+    def ids(self) -> Sequence[int]:
+        """The G tokens that may ever be emitted."""
+        ...
+
+    def allowed(self, state: Any, steps_left: tf.Tensor) -> tf.Tensor:
+        """Return bool [B, N, G]: which of `ids` may come next, with steps_left [B] after it."""
+        ...
+
+    def advance(self, state: Any, ids: tf.Tensor) -> Any:
+        """Return the state after ids [B, N]."""
+        ...
 
 
 class Hypotheses(NamedTuple):
-    """What a search found, best first.
+    """The outputs of a search, best first.
 
-    ids [B, K, T] are padded with 0 and hold EOS where `finished` [B, K]; `lengths` [B, K] count
+    ids [B, K, T] are padded with PAD and hold EOS where `finished` [B, K]; `lengths` [B, K] count
     it; `scores` [B, K]. Finished hypotheses come before those that hit the limit. Where there are
     fewer than K at all, the rest have length 0 and score -inf.
     """
@@ -42,161 +94,319 @@ class Hypotheses(NamedTuple):
     finished: tf.Tensor
 
 
+class Sentences(NamedTuple):
+    """What is given for each sentence that is still in the batch."""
+
+    rows: tf.Tensor  # [B] its place in the whole batch
+    max_lengths: tf.Tensor  # [B]
+    prefix_ids: tf.Tensor  # [B, P + 1], PAD where the search is free
+    uniforms: tf.Tensor  # [B, longest output] random numbers for sampling
+
+
+class Beams(NamedTuple):
+    """The search of each sentence: live hypotheses, finished ones, and the inputs of the slots."""
+
+    scores: tf.Tensor  # [B, N] log-probabilities of the live ones, best first
+    ids: tf.Tensor  # [B, N] their last tokens
+    lengths: tf.Tensor  # [B] their number of tokens
+    ancestry: tf.Tensor  # [B, N, T]
+    grammar: Any  # the state of the grammar, () without one
+    slot_ids: tf.Tensor  # [B, T, N] the token that was the input of each slot
+    finished_scores: tf.Tensor  # [B, K] with length penalty, best first
+    finished_lengths: tf.Tensor  # [B, K]
+    finished_ancestry: tf.Tensor  # [B, K, T]
+    active: tf.Tensor  # [B] bool, not done
+
+
+class _Settings(NamedTuple):
+    """What is the same for all sentences and steps; see `search`."""
+
+    decoder: Decoder
+    options: decode_options.DecodeOptions
+    vocabulary: candidates.Vocabulary
+    grammar: Grammar | None
+    has_prefix: bool
+
+    @property
+    def num_beams(self) -> int:
+        """N."""
+        return num_beams(self.options)
+
+    @property
+    def num_kept(self) -> int:
+        """K."""
+        return 1 if self.options.sampling else self.options.return_beams
+
+
+def num_beams(options: decode_options.DecodeOptions) -> int:
+    """Return how many beams a sentence has."""
+    return 1 if options.sampling else options.beam_size
+
+
+def length_penalty(lengths: tf.Tensor, alpha: float) -> tf.Tensor:
+    """Return ((5 + n) / 6)^alpha, float32 of the shape of lengths."""
+    return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, alpha)
+
+
 def search(
-    step_fn: beam_step.StepFunction,
+    decoder: Decoder,
     initial_state: Any,
+    options: decode_options.DecodeOptions,
     *,
+    vocabulary: candidates.Vocabulary,
     max_lengths: tf.Tensor,
-    beam_size: int,
-    vocab_size: int,
-    alpha: float = 0.6,
-    strict_ends: bool = False,
-    num_kept: int = 1,
-    eos_id: int = 1,
-    forbidden_ids: tuple[int, ...] = (),
-    min_length: int = 0,
     prefix_ids: tf.Tensor | None = None,
-    grammar: beam_step.Grammar | None = None,
-    grammar_state: Any = (),
-    sampling: candidates.Sampling | None = None,
     uniforms: tf.Tensor | None = None,
-    grow_fn: GrowFunction | None = None,
+    grammar: Grammar | None = None,
+    grammar_state: Any = (),
 ) -> Hypotheses:
-    """Find the `num_kept` best outputs of each sentence.
+    """Return the best outputs of each sentence, or one drawn at random if options.sampling.
 
     Args:
-      step_fn: (ids [B, N], position, ancestry [B, N, T], state) -> (logits [B * N, W], state), the
-        next token's logits after each beam's last token `ids`, or RoundedLogits, the best of which
-        are then scored exactly. Beams share slots: slot (t, n) holds what beam n wrote at time t;
-        ancestry[b, n, t] is the slot at time t of beam n, n itself at `position`, and -1 later.
-        At position 0 there is one beam, whose id is 0, and the state is `initial_state`: then
-        step_fn makes room for the T steps itself.
-      initial_state: any structure of tensors, each with sentences along its first axis.
-      max_lengths: int32 [B], the most tokens of each output, EOS included.
-      beam_size: N.
-      vocab_size: ids from here on take part in the softmax but are never emitted.
-      alpha: of the length penalty; 0 means none.
-      strict_ends: only one of the N best extensions may end an output, not any of the 2 N best.
-      num_kept: K, at most N.
-      eos_id: the token that ends an output.
-      forbidden_ids: other ids that are never emitted.
-      min_length: outputs have at least so many tokens, EOS included.
-      prefix_ids: int32 [B, P], tokens that the outputs begin with, padded with 0.
-      grammar: what outputs must obey; minimum length and prefix do not go with it.
+      decoder: the model.
+      initial_state: of the decoder at the first step.
+      options: how to search: beam_size (N), return_beams (K), alpha, strict_ends, min_length; if
+        sampling, temperature, top_k and top_p of the one beam.
+      vocabulary: which columns of the softmax may be emitted; the others take part in it only.
+      max_lengths: int32 [B], the most tokens of each output, EOS included; at least 1 counts.
+      prefix_ids: int32 [B, P], tokens that the outputs begin with, padded with PAD.
+      uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to sample with.
+      grammar: what outputs must obey; sampling, min_length and prefix_ids do not go with it.
       grammar_state: its state [B, 1, ...] at the first step.
-      sampling: draw the tokens of one beam at random instead of taking the best.
-      uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to draw with.
-      grow_fn: (state, ancestry, num_steps) -> state with room for num_steps after the T of
-        ancestry, that of all hypotheses which may go on; none if nothing grows.
     """
-    if not 1 <= num_kept <= beam_size:
-        raise ValueError(f"num_kept is from 1 to beam_size ({beam_size}), got {num_kept}")
-    if sampling and (beam_size > 1 or uniforms is None):
-        raise ValueError("sampling has one beam, and needs uniforms")
-    if grammar and (sampling or min_length > 1 or prefix_ids is not None):
+    if options.sampling and uniforms is None:
+        raise ValueError("sampling needs uniforms")
+    if grammar and (options.sampling or options.min_length > 1 or prefix_ids is not None):
         raise ValueError("a grammar does not go with sampling, min_length or prefix_ids")
-    blockable = (eos_id,) if min_length > 1 else ()
-    settings = beam_step.Settings(
-        beam_size=beam_size,
-        alpha=alpha,
-        strict_ends=strict_ends,
-        eos_id=eos_id,
-        min_length=min_length,
-        vocabulary=top_k.Vocabulary(vocab_size, forbidden=forbidden_ids, blockable=blockable),
-        has_prefix=prefix_ids is not None,
-        grammar=grammar,
-        sampling=sampling,
-    )
+    settings = _Settings(decoder, options, vocabulary, grammar, prefix_ids is not None)
     max_lengths = tf.maximum(max_lengths, 1)
     batch_size = tf.shape(max_lengths)[0]
     if prefix_ids is None:
         prefix_ids = tf.zeros([batch_size, 0], tf.int32)
-    sentences = beam_step.Sentences(
+    sentences = Sentences(
         rows=tf.range(batch_size),
         max_lengths=max_lengths,
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
-    beams = beam_step.start(batch_size, beam_size, num_kept, grammar_state)
-    results = Hypotheses(
-        ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
-        scores=tf.zeros([batch_size, num_kept]),
-        lengths=tf.zeros([batch_size, num_kept], tf.int32),
-        finished=tf.zeros([batch_size, num_kept], tf.bool),
-    )
-
-    def grow(results, beams, state):
-        state = grow_fn(state, beams.ancestry, SEGMENT) if grow_fn else state
-        return _widen(results), beam_step.grow(beams, SEGMENT), state
-
-    def segment(position, results, sentences, beams, state):
-        """Run steps until time is up or enough sentences are done; note and drop these."""
-        room = tf.shape(beams.ancestry)[2]
-        results, beams, state = tf.cond(
-            position < room,
-            lambda: (results, beams, state),
-            lambda: grow(results, beams, state),
-        )
-        room = tf.shape(beams.ancestry)[2]
-        least = tf.size(sentences.rows) * 3 // 4
-
-        def step(position, beams, state):
-            after, state = beam_step.step(step_fn, position, beams, state, sentences, settings)
-            return position + 1, beam_step.where_active(beams.active, after, beams), state
-
-        position, beams, state = tf.while_loop(
-            lambda position, beams, _: (position < room) & (beam_step.num_active(beams) > least),
-            step,
-            (position, beams, state),
-            parallel_iterations=1,
-        )
-        results = _note(results, sentences.rows, _hypotheses(beams, settings))
-        sentences, beams, state = _drop_done(sentences, beams, state)
-        return position, results, sentences, beams, state
-
-    results, beams = _widen(results), beam_step.grow(beams, SEGMENT)
-    beams, state = beam_step.step(
-        step_fn, tf.constant(0), beams, initial_state, sentences, settings
-    )
-    after_first = (results, beams, state)
-    results_shape, beams_shape, state_shape = _invariants(after_first, grow(*after_first))
-    _, results, *_ = tf.while_loop(
-        lambda position, results, sentences, *_: tf.size(sentences.rows) > 0,
-        segment,
-        (tf.constant(1), results, sentences, beams, state),
-        shape_invariants=(
-            tf.TensorShape([]),
-            results_shape,
-            _invariants(sentences, sentences),
-            beams_shape,
-            state_shape,
-        ),
+    results, beams = _start(batch_size, grammar_state, settings)
+    beams, state = _step(tf.constant(0), beams, initial_state, sentences, settings)
+    growing = (results, beams, state)
+    growing_shapes = _invariants(growing, _grown(*growing, decoder))
+    _, _, results, *_ = tf.while_loop(
+        lambda position, sentences, *_: tf.size(sentences.rows) > 0,
+        functools.partial(_segment, settings=settings),
+        (tf.constant(1), sentences, *growing),
+        shape_invariants=(tf.TensorShape([]), _invariants(sentences, sentences), *growing_shapes),
         parallel_iterations=1,
     )
     return results._replace(ids=results.ids[:, :, : tf.reduce_max(results.lengths)])
 
 
-def _hypotheses(beams: beam_step.Beams, settings: beam_step.Settings) -> Hypotheses:
+def _start(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses, Beams]:
+    """Return no results yet, and one empty hypothesis a sentence, with room for the first times."""
+    num_kept = settings.num_kept
+    results = Hypotheses(
+        ids=tf.zeros([batch_size, num_kept, SEGMENT], tf.int32),
+        scores=tf.zeros([batch_size, num_kept]),
+        lengths=tf.zeros([batch_size, num_kept], tf.int32),
+        finished=tf.zeros([batch_size, num_kept], tf.bool),
+    )
+    beams = Beams(
+        scores=tf.zeros([batch_size, 1]),
+        ids=tf.zeros([batch_size, 1], tf.int32),
+        lengths=tf.zeros([batch_size], tf.int32),
+        ancestry=tf.fill([batch_size, 1, SEGMENT], -1),
+        grammar=grammar_state,
+        slot_ids=tf.zeros([batch_size, SEGMENT, settings.num_beams], tf.int32),
+        finished_scores=tf.fill([batch_size, num_kept], candidates.NEVER),
+        finished_lengths=tf.zeros([batch_size, num_kept], tf.int32),
+        finished_ancestry=tf.fill([batch_size, num_kept, SEGMENT], -1),
+        active=tf.ones([batch_size], tf.bool),
+    )
+    return results, beams
+
+
+def _grown(results: Hypotheses, beams: Beams, state: Any, decoder: Decoder):
+    """Return all that has an axis of times with SEGMENT more of them."""
+    at_end = [[0, 0], [0, 0], [0, SEGMENT]]
+    return (
+        results._replace(ids=tf.pad(results.ids, at_end)),
+        beams._replace(
+            ancestry=tf.pad(beams.ancestry, at_end, constant_values=-1),
+            slot_ids=tf.pad(beams.slot_ids, [[0, 0], [0, SEGMENT], [0, 0]]),
+            finished_ancestry=tf.pad(beams.finished_ancestry, at_end, constant_values=-1),
+        ),
+        decoder.grow(state, beams.ancestry, SEGMENT),
+    )
+
+
+def _segment(position, sentences: Sentences, results, beams: Beams, state, *, settings: _Settings):
+    """Run steps until the allotted times are over or enough sentences are done; drop these."""
+    results, beams, state = tf.cond(
+        position < tf.shape(beams.ancestry)[2],
+        lambda: (results, beams, state),
+        lambda: _grown(results, beams, state, settings.decoder),
+    )
+    num_times = tf.shape(beams.ancestry)[2]
+    three_quarters = tf.size(sentences.rows) * 3 // 4
+
+    def any_step_left(position, beams, _):
+        num_active = tf.math.count_nonzero(beams.active, dtype=tf.int32)
+        return (position < num_times) & (num_active > three_quarters)
+
+    def step(position, beams, state):
+        after, state = _step(position, beams, state, sentences, settings)
+        return position + 1, _where_active(after, beams), state
+
+    position, beams, state = tf.while_loop(
+        any_step_left, step, (position, beams, state), parallel_iterations=1
+    )
+    results = _recorded(results, sentences.rows, _hypotheses(beams, settings))
+    sentences, beams, state = _without_done(sentences, beams, state)
+    return position, sentences, results, beams, state
+
+
+def _step(position, beams: Beams, state, sentences: Sentences, settings: _Settings):
+    """Run one time step for all beams; return the beams and the state after it."""
+    beams = _in_slots(beams, position)
+    logits, state = settings.decoder.step(beams.ids, position, beams.ancestry, state)
+    extensions = candidates.extend(
+        logits,
+        beams.scores,
+        2 * settings.num_beams if settings.num_beams > 1 else 1,
+        rules=_rules(position, beams, sentences, settings),
+        vocabulary=settings.vocabulary,
+        options=settings.options,
+    )
+    after = _live(beams, extensions, settings)._replace(
+        lengths=tf.fill(tf.shape(beams.lengths), position + 1),
+        **_finished(beams, extensions, position, settings),
+    )
+    return after._replace(active=_goes_on(after, sentences, settings)), state
+
+
+def _in_slots(beams: Beams, position: tf.Tensor) -> Beams:
+    """Let beam n be in slot (position, n), with its last token as the input there."""
+    is_present = tf.range(tf.shape(beams.ancestry)[2]) == position
+    own_slots = tf.range(beams.ids.shape[1])[None, :, None]
+    return beams._replace(
+        ancestry=tf.where(is_present, own_slots, beams.ancestry),
+        slot_ids=tf.where(is_present[:, None], beams.ids[:, None, :], beams.slot_ids),
+    )
+
+
+def _rules(position, beams: Beams, sentences: Sentences, settings: _Settings) -> candidates.Rules:
+    """Return what the tokens of this step must obey."""
+    options, grammar = settings.options, settings.grammar
+    if grammar:
+        allowed = grammar.allowed(beams.grammar, sentences.max_lengths - position - 1)
+        return candidates.Rules(grammar_ids=grammar.ids, grammar_allows=allowed)
+    may_end = uniforms = forced_ids = None
+    if options.min_length > 1:
+        may_end = position + 1 >= options.min_length
+    if options.sampling:
+        uniforms = tf.gather(sentences.uniforms, position, axis=1)
+    if settings.has_prefix:
+        # The last column of the prefix is PAD for all: free.
+        last = tf.shape(sentences.prefix_ids)[1] - 1
+        forced_ids = tf.gather(sentences.prefix_ids, tf.minimum(position, last), axis=1)
+    return candidates.Rules(may_end=may_end, uniforms=uniforms, forced_ids=forced_ids)
+
+
+def _live(beams: Beams, extensions: candidates.Candidates, settings: _Settings) -> Beams:
+    """Return the N best extensions that do not end in EOS as the beams."""
+    ends = extensions.ids == settings.vocabulary.eos_id
+    scores = tf.where(ends, 2 * candidates.NEVER, extensions.scores)
+    parents, ids = extensions.parents, extensions.ids
+    if scores.shape[1] > settings.num_beams:
+        scores, places = tf.math.top_k(scores, settings.num_beams)
+        parents, ids = (tf.gather(x, places, batch_dims=1) for x in (parents, ids))
+    grammar = beams.grammar
+    if settings.grammar:
+        grammar = tf.nest.map_structure(lambda x: tf.gather(x, parents, batch_dims=1), grammar)
+        grammar = settings.grammar.advance(grammar, ids)
+    ancestry = tf.gather(beams.ancestry, parents, batch_dims=1)
+    return beams._replace(scores=scores, ids=ids, ancestry=ancestry, grammar=grammar)
+
+
+def _finished(
+    beams: Beams, extensions: candidates.Candidates, position, settings: _Settings
+) -> dict[str, tf.Tensor]:
+    """Return the K best of the finished hypotheses and the extensions that end in EOS."""
+    is_new = (extensions.ids == settings.vocabulary.eos_id) & _exists(extensions.scores)
+    if settings.options.strict_ends:
+        is_new &= tf.range(is_new.shape[1]) < settings.num_beams
+    new_scores = extensions.scores / length_penalty(position + 1, settings.options.alpha)
+    new_scores = tf.where(is_new, new_scores, candidates.NEVER)
+    new_lengths = tf.fill(tf.shape(extensions.ids), position + 1)
+    new_ancestry = tf.gather(beams.ancestry, extensions.parents, batch_dims=1)
+    scores, places = tf.math.top_k(
+        tf.concat([beams.finished_scores, new_scores], axis=1), settings.num_kept
+    )
+
+    def chosen(old, new):
+        return tf.gather(tf.concat([old, new], axis=1), places, batch_dims=1)
+
+    return {
+        "finished_scores": scores,
+        "finished_lengths": chosen(beams.finished_lengths, new_lengths),
+        "finished_ancestry": chosen(beams.finished_ancestry, new_ancestry),
+    }
+
+
+def _goes_on(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:
+    """Return [B]: below the limit, and some live hypothesis can still reach the worst finished one.
+
+    Log-probabilities only fall, so a live hypothesis ends with at most its present one over the
+    largest penalty that it can still meet: that of the limit, or for alpha < 0 of the next step.
+    """
+    best_live = beams.scores[:, 0]
+    largest_penalty = tf.maximum(
+        length_penalty(sentences.max_lengths, settings.options.alpha),
+        length_penalty(beams.lengths + 1, settings.options.alpha),
+    )
+    can_improve = best_live / largest_penalty > beams.finished_scores[:, -1]
+    return can_improve & _exists(best_live) & (beams.lengths < sentences.max_lengths)
+
+
+def _exists(scores: tf.Tensor) -> tf.Tensor:
+    return scores > candidates.NEVER / 2
+
+
+def _where_active(after: Beams, before: Beams) -> Beams:
+    """Return `after` for active sentences and `before` for those that were done already."""
+
+    def choose(new, old):
+        if new is old:
+            return new
+        active = tf.reshape(before.active, [-1] + [1] * (new.shape.rank - 1))
+        return tf.where(active, new, old)
+
+    return tf.nest.map_structure(choose, after, before)
+
+
+def _hypotheses(beams: Beams, settings: _Settings) -> Hypotheses:
     """Return the finished hypotheses, then live ones in the places that are left."""
-    num_kept, num_beams = beams.finished_scores.shape[1], beams.ids.shape[1]
-    live_lengths = tf.repeat(beams.lengths[:, None], num_beams, axis=1)
-    live_scores = beams.scores / beam_step.length_penalty(live_lengths, settings.alpha)
-    live_scores = tf.where(beams.scores > beam_step.NEVER / 2, live_scores, -float("inf"))
-    live_lengths = tf.where(beams.scores > beam_step.NEVER / 2, live_lengths, 0)
+    live_exist = _exists(beams.scores)
+    live_lengths = tf.repeat(beams.lengths[:, None], beams.ids.shape[1], axis=1)
+    live_scores = beams.scores / length_penalty(live_lengths, settings.options.alpha)
+    live_scores = tf.where(live_exist, live_scores, -float("inf"))
+    live_lengths = tf.where(live_exist, live_lengths, 0)
     # Place k is the k-th finished one, or the first live one after the last of them.
     num_finished = tf.reduce_sum(
-        tf.cast(beams.finished_scores > beam_step.NEVER / 2, tf.int32), axis=1, keepdims=True
+        tf.cast(_exists(beams.finished_scores), tf.int32), axis=1, keepdims=True
     )
-    places = tf.range(num_kept)[None]
+    places = tf.range(settings.num_kept)[None]
     is_finished = places < num_finished
-    places = tf.where(is_finished, places, num_kept + places - num_finished)
+    places = tf.where(is_finished, places, settings.num_kept + places - num_finished)
 
     def pick(finished, live):
         return tf.gather(tf.concat([finished, live], axis=1), places, batch_dims=1)
 
     lengths = pick(beams.finished_lengths, live_lengths)
-    eos_ids = tf.fill(tf.shape(beams.finished_lengths), settings.eos_id)
-    ids = _trace(
+    eos_ids = tf.fill(tf.shape(beams.finished_lengths), settings.vocabulary.eos_id)
+    ids = _tokens(
         beams.slot_ids,
         ancestry=pick(beams.finished_ancestry, beams.ancestry),
         lengths=lengths,
@@ -206,35 +416,31 @@ def _hypotheses(beams: beam_step.Beams, settings: beam_step.Settings) -> Hypothe
     return Hypotheses(ids=ids, scores=scores, lengths=lengths, finished=is_finished)
 
 
-def _trace(slot_ids, *, ancestry, lengths, last_ids) -> tf.Tensor:
+def _tokens(slot_ids, *, ancestry, lengths, last_ids) -> tf.Tensor:
     """Return the tokens [B, K, T] of hypotheses: the inputs of their slots from time 1 on, and the
     last token, which has no slot.
 
     >>> slot_ids = [[[0, 0], [7, 8], [5, 6]]]       # T = 3 times, N = 2 slots
-    >>> _trace(slot_ids, ancestry=[[[0, 1, 0]]], lengths=[[3]], last_ids=[[1]])
+    >>> _tokens(slot_ids, ancestry=[[[0, 1, 0]]], lengths=[[3]], last_ids=[[1]])
     [[[8, 5, 1]]]
     """
-    num_steps = tf.shape(ancestry)[2]
+    num_times = tf.shape(ancestry)[2]
     slots = tf.maximum(tf.transpose(ancestry, [0, 2, 1]), 0)  # [B, T, K]
     inputs = tf.gather(slot_ids, slots, batch_dims=2)
     outputs = tf.roll(tf.transpose(inputs, [0, 2, 1]), shift=-1, axis=2)
-    times, lasts = tf.range(num_steps), lengths[:, :, None] - 1
-    ids = tf.where(times < lasts, outputs, 0)
-    return tf.where(times == lasts, last_ids[:, :, None], ids)
+    times, last_times = tf.range(num_times), lengths[:, :, None] - 1
+    ids = tf.where(times < last_times, outputs, 0)
+    return tf.where(times == last_times, last_ids[:, :, None], ids)
 
 
-def _note(results: Hypotheses, rows: tf.Tensor, found: Hypotheses) -> Hypotheses:
-    """Write what sentences `rows` of the whole batch have so far over what they had."""
-    pairs = zip(results, found)
+def _recorded(results: Hypotheses, rows: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
+    """Return results with those of the rows of the whole batch in place of what they had."""
+    pairs = zip(results, hypotheses)
     return Hypotheses(*(tf.tensor_scatter_nd_update(old, rows[:, None], new) for old, new in pairs))
 
 
-def _widen(results: Hypotheses) -> Hypotheses:
-    return results._replace(ids=tf.pad(results.ids, [[0, 0], [0, 0], [0, SEGMENT]]))
-
-
-def _drop_done(sentences: beam_step.Sentences, beams: beam_step.Beams, state):
-    """Keep the active sentences in the batch."""
+def _without_done(sentences: Sentences, beams: Beams, state: Any):
+    """Return the three without sentences that are done."""
     everything = (sentences, beams, state)
     kept = tf.where(beams.active)[:, 0]
     return tf.cond(

@@ -3,10 +3,10 @@
 Equal to `Transformer.decode` and `Transformer.logits`, but a step computes only its own position:
 keys and values of earlier ones are kept in caches, those of the source are computed once.
 
-A cache is never reordered. Beam n writes at time t into slot (t, n); every beam attends over all
-slots of its sentence, and `ancestry` [B, N, T] says which slot was its own at each time: the others
-are hidden by a bias, made once a step for all layers. Beams soon share most of their past, so that
-few of its slots are any beam's: whenever caches grow, they leave the others behind.
+A cache is never reordered: it holds slots, and `ancestry` tells which are a beam's own, as
+beam_search.Decoder has it. Every beam attends over all slots of its sentence, and those that are
+not its own are hidden by a bias, made once a step for all layers. Beams soon share most of their
+past, so that few slots are any beam's: whenever caches grow, they leave the others behind.
 
 Products with weights may be in bfloat16 where all else is in float32. Rounded logits would change
 outputs most, so those of the best candidates are then computed again.
@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decode import candidates
+from t2t_lite.decode import beam_search, candidates
+from t2t_lite.decode import options as decode_options
 from t2t_lite.model import attention, transformer
 
 EPSILON = 1e-6
@@ -44,8 +45,8 @@ class State(NamedTuple):
     memory_bias: tf.Tensor
 
 
-class Stepper:
-    """The functions that a search needs: `encode`, `step` and `grow`.
+class CachedDecoder:
+    """A model as a beam_search.Decoder; `encode` makes the state to begin with.
 
     Make one inside the tf.function that searches, before its loop: weights are cast and transposed
     here, once a call.
@@ -78,7 +79,7 @@ class Stepper:
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
     def encode(self, inputs: tf.Tensor) -> State:
-        """Return the state before the first step: empty caches, and the memory of inputs [B, S]."""
+        """Return the state before the first step: no slots, and the memory of inputs [B, S]."""
         encoded = self.model.encode(inputs)
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
@@ -96,10 +97,8 @@ class Stepper:
         )
 
     def grow(self, state: State, ancestry: tf.Tensor, num_steps: int) -> State:
-        """Return the state with room for num_steps after the T of ancestry [B, N, T].
-
-        Slots that no beam went through are left out, as far as all sentences have such.
-        """
+        """See beam_search.Decoder. Slots that no beam went through are left out, as far as all
+        sentences have such."""
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         kept = _columns(is_used, multiple=self.beam_size)
@@ -116,10 +115,7 @@ class Stepper:
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[candidates.Logits, State]:
-        """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
-
-        At the first step, which makes room for T steps itself, there may be one beam instead of N.
-        """
+        """See beam_search.Decoder."""
         num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
         slots = state.slots
         if slots.shape[1] == 0:
@@ -155,13 +151,8 @@ class Stepper:
             logits = tf.nn.bias_add(logits, self.softmax_bias_W)
         if logits.dtype == tf.float32:
             return logits
-
-        def exact(parents, ids):
-            rows_BMD = tf.cast(tf.gather(self.embedding_VD, ids), tf.float32)
-            x_BND = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
-            return tf.reduce_sum(rows_BMD * tf.gather(x_BND, parents, batch_dims=1), axis=2)
-
-        return candidates.RoundedLogits(logits, exact)
+        states = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
+        return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, now: "_Now", memory_bias):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
@@ -220,34 +211,41 @@ class Stepper:
 
 
 class Ensemble:
-    """Several Steppers (whose logits are not rounded) as one of their mean probability."""
+    """Several decoders, whose logits are not rounded, as one of their mean probability."""
 
-    def __init__(self, steppers: Sequence[Stepper]):
-        self.steppers = steppers
+    def __init__(self, decoders: Sequence[CachedDecoder]):
+        self.decoders = decoders
 
     def encode(self, inputs: tf.Tensor) -> tuple[State, ...]:
         """Return every model's state."""
-        return tuple(stepper.encode(inputs) for stepper in self.steppers)
+        return tuple(decoder.encode(inputs) for decoder in self.decoders)
 
-    def grow(self, states: tuple[State, ...], ancestry, num_steps: int) -> tuple[State, ...]:
-        """Return every model's state with room for num_steps more."""
-        return tuple(s.grow(state, ancestry, num_steps) for s, state in zip(self.steppers, states))
+    def grow(
+        self, state: tuple[State, ...], ancestry: tf.Tensor, num_steps: int
+    ) -> tuple[State, ...]:
+        """See beam_search.Decoder."""
+        pairs = zip(self.decoders, state)
+        return tuple(decoder.grow(own, ancestry, num_steps) for decoder, own in pairs)
 
-    def step(self, ids, position, ancestry, states):
-        """Return log(mean of softmax) as logits [B * N, W], and the new states."""
-        steps = [s.step(ids, position, ancestry, state) for s, state in zip(self.steppers, states)]
+    def step(
+        self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: tuple[State, ...]
+    ) -> tuple[tf.Tensor, tuple[State, ...]]:
+        """See beam_search.Decoder; the logits are log(mean of softmax)."""
+        pairs = zip(self.decoders, state)
+        steps = [decoder.step(ids, position, ancestry, own) for decoder, own in pairs]
         logs = tf.stack([tf.nn.log_softmax(logits) for logits, _ in steps])
         mean = tf.reduce_logsumexp(logs, axis=0) - math.log(len(steps))
-        return mean, tuple(state for _, state in steps)
+        return mean, tuple(own for _, own in steps)
 
 
-def stepper(
-    models: Sequence[transformer.Transformer], beam_size: int, products: str | None = None
-) -> Stepper | Ensemble:
-    """Return the Stepper of one model, or the Ensemble of several."""
+def of_models(
+    models: Sequence[transformer.Transformer], options: decode_options.DecodeOptions
+) -> CachedDecoder | Ensemble:
+    """Return the decoder of one model, or the ensemble of several."""
+    beam_size, products = beam_search.num_beams(options), options.products_dtype
     if len(models) == 1:
-        return Stepper(models[0], beam_size, products)
-    return Ensemble([Stepper(model, beam_size, products, may_round=False) for model in models])
+        return CachedDecoder(models[0], beam_size, products)
+    return Ensemble([CachedDecoder(m, beam_size, products, may_round=False) for m in models])
 
 
 class _Now(NamedTuple):

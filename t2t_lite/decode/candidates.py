@@ -1,34 +1,94 @@
-"""How hypotheses are extended by one token: the best extensions, or a sampled one.
+"""How hypotheses are extended by one token: the best extensions, or one drawn at random.
 
-Shapes: B sentences, N beams, W columns of the softmax, M candidates of a sentence.
+The best are found exactly and fast: a top-k over all N * W extensions of a sentence looks at each
+group of columns once, and then only into the few groups that can hold them.
+
+Shapes: B sentences, N beams, V rows of the embedding, D its width, W columns of the softmax (the
+vocabulary and whatever spare ones follow), M candidates of a sentence, G symbols of a grammar.
 """
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decode import top_k
+from t2t_lite.decode import options as decode_options
+from t2t_lite.text import vocabulary as vocabularies
 
-NEVER = top_k.NEVER
+# The score of what does not exist; anything below half of it is such.
+NEVER = -1e9
+# Columns of one group: a row of 8,000 is 200 groups, and a few of a sentence's are looked into.
+GROUP_SIZE = 40
+# The smallest probability whose logarithm is taken: a float32 softmax gives 0 below 1e-38.
+_SMALLEST = 1e-37
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabulary:
+    """Which columns may be emitted: ids below `size`, EOS among them, but those `forbidden`."""
+
+    size: int
+    eos_id: int = vocabularies.EOS_ID
+    forbidden: tuple[int, ...] = ()
+
+    @property
+    def num_mixed_groups(self) -> int:
+        """The number of groups (at most) of which some columns may be emitted and others not."""
+        mixed = {token // GROUP_SIZE for token in (*self.forbidden, self.eos_id)}
+        if self.size % GROUP_SIZE:
+            mixed.add(self.size // GROUP_SIZE)
+        return len(mixed)
+
+    def may_emit(self, num_columns: int, may_end: tf.Tensor | None = None) -> tf.Tensor:
+        """Return bool [W]; a scalar `may_end` tells whether EOS is among them, None that it is."""
+        columns = tf.range(num_columns)
+        allowed = columns < self.size
+        for token in self.forbidden:
+            allowed &= columns != token
+        return allowed if may_end is None else allowed & ((columns != self.eos_id) | may_end)
 
 
 class RoundedLogits(NamedTuple):
-    """Logits [B * N, W], in any type, that low precision rounded; exact(parents [B, M], ids [B, M])
-    computes those of some extensions again, in float32 [B, M]."""
+    """Logits that low precision rounded, and what they were made from.
+
+    `values` [B * N, W], in any type; `states` [B, N, D], float32, the decoder's output;
+    `embedding` [V, D].
+    """
 
     values: tf.Tensor
-    exact: Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+    states: tf.Tensor
+    embedding: tf.Tensor
+
+    def exact(self, parents: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+        """Return float32 [B, M]: the logits of ids [B, M] after the beams parents [B, M]."""
+        rows_BMD = tf.cast(tf.gather(self.embedding, ids), tf.float32)
+        return tf.reduce_sum(rows_BMD * tf.gather(self.states, parents, batch_dims=1), axis=2)
 
 
 Logits = tf.Tensor | RoundedLogits
+
+
+class Rules(NamedTuple):
+    """What the next tokens of all sentences must obey; None is no rule.
+
+    `may_end` is a scalar, False before the minimum length. `forced_ids` [B] are the only tokens,
+    PAD where any may come. `grammar_allows` [B, N, G] holds for each of the `grammar_ids`, and no
+    other token may come. A token is drawn at random with `uniforms` [B], from 0 to 1.
+    """
+
+    may_end: tf.Tensor | None = None
+    forced_ids: tf.Tensor | None = None
+    uniforms: tf.Tensor | None = None
+    grammar_ids: Sequence[int] = ()
+    grammar_allows: tf.Tensor | None = None
 
 
 class Candidates(NamedTuple):
     """Extensions of a sentence's beams, best first, all [B, M].
 
     `scores` are log-probabilities of the whole hypothesis, `ids` the tokens appended, `parents` the
-    beams that they are appended to.
+    beams that they are appended to. Where there are fewer than M, the rest score below NEVER / 2.
     """
 
     scores: tf.Tensor
@@ -36,33 +96,110 @@ class Candidates(NamedTuple):
     parents: tf.Tensor
 
 
+def extend(
+    logits: Logits,
+    scores: tf.Tensor,
+    num_candidates: int,
+    *,
+    rules: Rules,
+    vocabulary: Vocabulary,
+    options: decode_options.DecodeOptions,
+) -> Candidates:
+    """Return the best extensions of all beams, or one drawn at random if options.sampling.
+
+    Args:
+      logits: [B * N, W] of the next token.
+      scores: float32 [B, N], log-probabilities of the beams; NEVER for one that does not exist.
+      num_candidates: M; 1 if options.sampling.
+      rules: what the next token must obey.
+      vocabulary: which columns may be emitted.
+      options: how tokens are drawn.
+    """
+    is_rounded = isinstance(logits, RoundedLogits)
+    # Rounding may have put the second before the best.
+    count = max(num_candidates, 2) if is_rounded else num_candidates
+    probabilities = tf.nn.softmax(tf.cast(logits.values if is_rounded else logits, tf.float32))
+    if rules.grammar_allows is not None:
+        ids, allowed = rules.grammar_ids, rules.grammar_allows
+        extensions = constrained(probabilities, scores, count, ids=ids, allowed=allowed)
+    elif options.sampling:
+        extensions = sampled(
+            probabilities,
+            scores,
+            rules.uniforms,
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            vocabulary=vocabulary,
+            may_end=rules.may_end,
+        )
+    else:
+        extensions = best(
+            probabilities, scores, count, vocabulary=vocabulary, may_end=rules.may_end
+        )
+    if rules.forced_ids is not None:
+        extensions = forced(extensions, probabilities, scores, rules.forced_ids)
+    if not is_rounded:
+        return extensions
+    exact = rescored(extensions, scores, logits)
+    return Candidates(*(x[:, :num_candidates] for x in exact))
+
+
 def best(
     probabilities: tf.Tensor,
     scores: tf.Tensor,
-    *,
     num_candidates: int,
-    vocabulary: top_k.Vocabulary,
-    blocked: tf.Tensor | None = None,
+    *,
+    vocabulary: Vocabulary,
+    may_end: tf.Tensor | None = None,
 ) -> Candidates:
-    """Return the best of all extensions of all beams.
+    """Return the M extensions with the largest sums score + log(probability).
+
+    The M best lie in the M groups of columns with the largest maxima, so only these are searched. A
+    group whose maximum may not be emitted can push out one that matters, so as many groups more are
+    taken as there can be such.
 
     Args:
-      probabilities: float32 [B * N, W] of the next token.
-      scores: log-probabilities [B, N] of the beams; NEVER for one that does not exist.
+      probabilities: float32 [B * N, W] of the next token, W static and at least vocabulary.size.
+      scores: float32 [B, N].
       num_candidates: M.
       vocabulary: which columns may be emitted.
-      blocked: scalar bool: whether the vocabulary's blockable ids are forbidden now.
+      may_end: scalar bool, whether EOS is among them; None for True.
     """
-    num_all = scores.shape[1] * probabilities.shape[1]
-    found = top_k.top_k(probabilities, scores, min(num_candidates, num_all), vocabulary, blocked)
-    return _fill_up(Candidates(*found), num_candidates)
+    num_beams, num_columns = scores.shape[1], probabilities.shape[1]
+    allowed = vocabulary.may_emit(num_columns, may_end)
+    num_groups = -(-vocabulary.size // GROUP_SIZE)
+    num_searched = num_candidates + num_beams * vocabulary.num_mixed_groups
+    if 2 * num_searched > num_beams * num_groups:
+        logs = tf.where(allowed, _log(probabilities), 2 * NEVER)
+        return _largest_sums(logs, scores, num_candidates)
+    spare = -num_columns % GROUP_SIZE
+    if spare:
+        probabilities = tf.pad(probabilities, [[0, 0], [0, spare]])
+        allowed = tf.pad(allowed, [[0, spare]])
+    groups_in_row = (num_columns + spare) // GROUP_SIZE
+    groups = tf.reshape(probabilities, [-1, num_beams * groups_in_row, GROUP_SIZE])
+    maxima = tf.reshape(tf.reduce_max(groups, axis=2), [-1, num_beams, groups_in_row])
+    # Here ids are those of groups.
+    searched = _largest_sums(_log(maxima[:, :, :num_groups]), scores, num_searched)
+    columns = tf.gather(groups, searched.parents * groups_in_row + searched.ids, batch_dims=1)
+    sums = tf.where(
+        tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), searched.ids),
+        _log(columns) + tf.gather(scores, searched.parents, batch_dims=1)[:, :, None],
+        2 * NEVER,
+    )
+    sums, places = tf.math.top_k(tf.reshape(sums, [-1, num_searched * GROUP_SIZE]), num_candidates)
+    place_groups = places // GROUP_SIZE
+    first_columns = tf.gather(searched.ids, place_groups, batch_dims=1) * GROUP_SIZE
+    parents = tf.gather(searched.parents, place_groups, batch_dims=1)
+    return Candidates(sums, first_columns + places % GROUP_SIZE, parents)
 
 
 def constrained(
     probabilities: tf.Tensor,
     scores: tf.Tensor,
-    *,
     num_candidates: int,
+    *,
     ids: Sequence[int],
     allowed: tf.Tensor,
 ) -> Candidates:
@@ -70,26 +207,15 @@ def constrained(
 
     Args:
       probabilities: float32 [B * N, W] of the next token.
-      scores: log-probabilities [B, N] of the beams.
+      scores: float32 [B, N].
       num_candidates: M.
       ids: the G tokens that may ever be emitted.
-      allowed: bool [B, N, G], those that may be emitted now.
+      allowed: bool [B, N, G], those that may be emitted next.
     """
-    num_beams = scores.shape[1]
-    logs = top_k.log(tf.gather(probabilities, tf.constant(ids), axis=1))
-    logs = tf.where(allowed, tf.reshape(logs, [-1, num_beams, len(ids)]), 2 * NEVER)
-    found = top_k.flat_top_k(logs, scores, min(num_candidates, num_beams * len(ids)))
-    found = Candidates(found.scores, tf.gather(tf.constant(ids), found.ids), found.beams)
-    return _fill_up(found, num_candidates)
-
-
-class Sampling(NamedTuple):
-    """How a token is drawn: from p^(1 / temperature), of the `top_k` most probable tokens (0: all)
-    and of these the fewest that together have `top_p` of the probability."""
-
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
+    logs = _log(tf.gather(probabilities, tf.constant(ids), axis=1))
+    logs = tf.where(allowed, tf.reshape(logs, [-1, scores.shape[1], len(ids)]), 2 * NEVER)
+    extensions = _largest_sums(logs, scores, num_candidates)
+    return extensions._replace(ids=tf.gather(tf.constant(ids), extensions.ids))
 
 
 def sampled(
@@ -97,28 +223,35 @@ def sampled(
     scores: tf.Tensor,
     uniforms: tf.Tensor,
     *,
-    sampling: Sampling,
-    vocabulary: top_k.Vocabulary,
-    blocked: tf.Tensor | None = None,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    vocabulary: Vocabulary,
+    may_end: tf.Tensor | None = None,
 ) -> Candidates:
     """Return one extension, drawn at random, of the one beam of each sentence; M = N = 1.
+
+    It is drawn from p^(1 / temperature), of the `top_k` most probable tokens (0: all) and of these
+    the fewest that together have `top_p` of the probability. Its score is that of the model.
 
     Args:
       probabilities: float32 [B, W].
       scores: [B, 1].
       uniforms: [B], random numbers from 0 to 1; what is drawn is a function of them.
-      sampling: the distribution to draw from. Scores stay those of the model.
+      temperature: above 0.
+      top_k: at least 0.
+      top_p: above 0, at most 1.
       vocabulary: which columns may be emitted.
-      blocked: scalar bool: whether the vocabulary's blockable ids are forbidden now.
+      may_end: scalar bool, whether EOS is among them; None for True.
     """
     num_columns = probabilities.shape[1]
-    allowed = vocabulary.may_emit(num_columns, blocked)
-    masked = tf.where(allowed, top_k.log(probabilities), 2 * NEVER)
-    logs, ids = tf.math.top_k(masked, min(sampling.top_k or num_columns, num_columns))
-    weights = tf.nn.softmax(logs / sampling.temperature)
+    allowed = vocabulary.may_emit(num_columns, may_end)
+    masked = tf.where(allowed, _log(probabilities), 2 * NEVER)
+    logs, ids = tf.math.top_k(masked, min(top_k or num_columns, num_columns))
+    weights = tf.nn.softmax(logs / temperature)
     # A token stays while those before it have less than top_p together; so the first one does.
     before = tf.cumsum(weights, axis=1, exclusive=True)
-    weights = tf.where(before < sampling.top_p, weights, 0.0)
+    weights = tf.where(before < top_p, weights, 0.0)
     ends = tf.cumsum(weights, axis=1)
     drawn = tf.reduce_sum(tf.cast(ends <= uniforms[:, None] * ends[:, -1:], tf.int32), axis=1)
     last = tf.math.count_nonzero(weights, axis=1, dtype=tf.int32) - 1
@@ -130,11 +263,19 @@ def sampled(
 def forced(
     free: Candidates, probabilities: tf.Tensor, scores: tf.Tensor, ids: tf.Tensor
 ) -> Candidates:
-    """Return `free`, but where ids [B] is not 0 only that token, after the first beam."""
+    """Return `free`, but where ids [B] is not PAD only that token, after the first beam.
+
+    Args:
+      free: the extensions where any token may come.
+      probabilities: float32 [B * N, W] of the next token.
+      scores: float32 [B, N].
+      ids: int32 [B].
+    """
     num_columns = probabilities.shape[1]
     first_beam = tf.reshape(probabilities, [-1, scores.shape[1], num_columns])[:, 0]
-    forced_scores = scores[:, 0] + top_k.log(tf.gather(first_beam, ids, batch_dims=1))
-    is_forced, is_first = (ids > 0)[:, None], (tf.range(free.ids.shape[1]) == 0)[None]
+    forced_scores = scores[:, 0] + _log(tf.gather(first_beam, ids, batch_dims=1))
+    is_forced = (ids != vocabularies.PAD_ID)[:, None]
+    is_first = (tf.range(free.ids.shape[1]) == 0)[None]
     only = tf.where(is_first, forced_scores[:, None], NEVER)
     return Candidates(
         tf.where(is_forced, only, free.scores),
@@ -143,38 +284,49 @@ def forced(
     )
 
 
-def rescored(found: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Candidates:
-    """Return the same candidates with the scores of their exact logits.
+def rescored(extensions: Candidates, scores: tf.Tensor, logits: RoundedLogits) -> Candidates:
+    """Return the same candidates with the scores of their exact logits, best first.
 
     A beam's softmax changes with the logits in its sum: those of its candidates, often most of the
     sum, are replaced; the errors of the others stay, small and of either sign.
+
+    Args:
+      extensions: [B, M], scored by the rounded logits.
+      scores: float32 [B, N], log-probabilities of the beams.
+      logits: of the next token.
     """
     num_beams, num_columns = scores.shape[1], logits.values.shape[1]
-    beam_scores = tf.gather(scores, found.parents, batch_dims=1)
-    exists = found.scores > NEVER / 2
-    ids = tf.where(exists, found.ids, 0)  # one that does not exist may be past the vocabulary
+    beam_scores = tf.gather(scores, extensions.parents, batch_dims=1)
+    exists = extensions.scores > NEVER / 2
+    ids = tf.where(exists, extensions.ids, 0)  # one that does not exist may be past the vocabulary
     flat = tf.reshape(logits.values, [-1, num_beams * num_columns])
-    rounded = tf.gather(flat, found.parents * num_columns + ids, batch_dims=1)
+    rounded = tf.gather(flat, extensions.parents * num_columns + ids, batch_dims=1)
     rounded = tf.cast(rounded, tf.float32)
-    changes = tf.where(exists, logits.exact(found.parents, ids) - rounded, 0.0)
-    probabilities = tf.where(exists, tf.exp(found.scores - beam_scores), 0.0)
-    growth = tf.reduce_sum(
-        tf.one_hot(found.parents, num_beams) * (probabilities * tf.math.expm1(changes))[:, :, None],
-        axis=1,
+    changes = tf.where(exists, logits.exact(extensions.parents, ids) - rounded, 0.0)
+    probabilities = tf.where(exists, tf.exp(extensions.scores - beam_scores), 0.0)
+    growth = (probabilities * tf.math.expm1(changes))[:, :, None]
+    growth = tf.reduce_sum(tf.one_hot(extensions.parents, num_beams) * growth, axis=1)
+    normalizers = tf.gather(tf.math.log1p(growth), extensions.parents, batch_dims=1)
+    exact = extensions.scores + changes - normalizers
+    exact, places = tf.math.top_k(exact, ids.shape[1])
+    ids, parents = (
+        tf.gather(x, places, batch_dims=1) for x in (extensions.ids, extensions.parents)
     )
-    normalizers = tf.gather(tf.math.log1p(growth), found.parents, batch_dims=1)
-    totals, places = tf.math.top_k(found.scores + changes - normalizers, ids.shape[1])
-    ids, parents = (tf.gather(x, places, batch_dims=1) for x in (found.ids, found.parents))
-    return Candidates(totals, ids, parents)
+    return Candidates(exact, ids, parents)
 
 
-def _fill_up(found: Candidates, num_candidates: int) -> Candidates:
-    """Return M candidates where there are fewer; those added have a score of 2 NEVER."""
-    if found.ids.shape[1] == num_candidates:
-        return found
-    missing = [[0, 0], [0, num_candidates - found.ids.shape[1]]]
-    return Candidates(
-        tf.pad(found.scores, missing, constant_values=2 * NEVER),
-        tf.pad(found.ids, missing),
-        tf.pad(found.parents, missing),
-    )
+def _largest_sums(logs: tf.Tensor, scores: tf.Tensor, count: int) -> Candidates:
+    """Return the largest of logs [B, N, C] (or [B * N, C]) + scores [B, N, 1]; ids are columns."""
+    num_beams, num_columns = scores.shape[1], logs.shape[-1]
+    num_all = num_beams * num_columns
+    sums = tf.reshape(logs, [-1, num_beams, num_columns]) + scores[:, :, None]
+    sums, places = tf.math.top_k(tf.reshape(sums, [-1, num_all]), min(count, num_all))
+    if count > num_all:
+        missing = [[0, 0], [0, count - num_all]]
+        sums, places = tf.pad(sums, missing, constant_values=2 * NEVER), tf.pad(places, missing)
+    return Candidates(sums, places % num_columns, places // num_columns)
+
+
+def _log(probabilities: tf.Tensor) -> tf.Tensor:
+    """Return the logarithms, of 0 that of a tiny number."""
+    return tf.math.log(tf.maximum(probabilities, _SMALLEST))

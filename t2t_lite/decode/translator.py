@@ -311,39 +311,27 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
-        is_search = uniforms is None
-        beam_size = self.options.beam_size if is_search else 1
-        sampling = candidates.Sampling(
-            temperature=self.options.temperature,
-            top_k=self.options.top_k,
-            top_p=self.options.top_p,
-        )
-        stepper = cached_decoder.stepper(self.models, beam_size, self.options.products_dtype)
+        decode_options = self.options
+        if uniforms is None:
+            decode_options = dataclasses.replace(decode_options, sampling=False)
+        decoder = cached_decoder.of_models(self.models, decode_options)
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
-        max_lengths = lengths + self.options.extra_length
+        max_lengths = lengths + decode_options.extra_length
         grammar_state = ()
         if self.grammar:
             num_words = self.grammar.count_words(inputs)
             grammar_state = self.grammar.start(num_words)
             max_lengths = tf.maximum(max_lengths, self.grammar.shortest_length(num_words))
         return beam_search.search(
-            stepper.step,
-            stepper.encode(inputs),
+            decoder,
+            decoder.encode(inputs),
+            decode_options,
+            vocabulary=candidates.Vocabulary(self.vocabulary.size, forbidden=self._forbidden_ids),
             max_lengths=max_lengths,
-            beam_size=beam_size,
-            num_kept=self.options.return_beams if is_search else 1,
-            alpha=self.options.alpha,
-            strict_ends=self.options.strict_ends,
-            min_length=self.options.min_length,
-            vocab_size=self.vocabulary.size,
-            eos_id=vocabularies.EOS_ID,
-            forbidden_ids=self._forbidden_ids,
             prefix_ids=prefix_ids,
+            uniforms=uniforms,
             grammar=self.grammar,
             grammar_state=grammar_state,
-            sampling=None if is_search else sampling,
-            uniforms=uniforms,
-            grow_fn=stepper.grow,
         )
 
 

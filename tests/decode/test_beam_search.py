@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.decode import beam_search, candidates
+from t2t_lite.decode import beam_search, candidates, options
 
 EOS = 1
 
@@ -60,7 +60,7 @@ class ToyModel:
 
 
 class RoundedModel(ToyModel):
-    """The same with logits rounded to halves, and the exact ones on demand if it `mends`."""
+    """The same with logits rounded to halves; if it `mends`, with what they were made from."""
 
     def __init__(self, vocab_size, *, mends):
         super().__init__(vocab_size)
@@ -69,30 +69,30 @@ class RoundedModel(ToyModel):
     def step(self, ids, position, ancestry, state):
         logits, state = super().step(ids, position, ancestry, state)
 
-        def exact(parents, tokens):
-            rows = tf.reshape(logits, [-1, ids.shape[1], self.vocab_size])
-            rows = tf.gather(rows, parents, batch_dims=1)
-            return tf.gather(rows, tokens, batch_dims=2)
-
         rounded = tf.round(logits * 2) / 2
-        return candidates.RoundedLogits(rounded, exact) if self.mends else rounded, state
+        if not self.mends:
+            return rounded, state
+        # Products with the unit matrix are the logits themselves.
+        states = tf.reshape(logits, [-1, ids.shape[1], self.vocab_size])
+        return candidates.RoundedLogits(rounded, states, tf.eye(self.vocab_size)), state
 
 
 def _penalty(length, alpha):
     return ((5 + length) / 6) ** alpha
 
 
-def _search(model, sentences, max_lengths, *, beam_size, **settings):
+def _search(model, sentences, max_lengths, *, forbidden=(0,), prefix_ids=None, **settings):
+    decode_options = options.DecodeOptions(**settings)
+
     @tf.function(autograph=False)
     def run(max_lengths):
         return beam_search.search(
-            model.step,
-            model.state(sentences, beam_size),
+            model,
+            model.state(sentences, decode_options.beam_size),
+            decode_options,
+            vocabulary=candidates.Vocabulary(model.vocab_size, forbidden=forbidden),
             max_lengths=max_lengths,
-            beam_size=beam_size,
-            vocab_size=model.vocab_size,
-            grow_fn=model.grow,
-            **{"forbidden_ids": (0,), **settings},
+            prefix_ids=prefix_ids,
         )
 
     return beam_search.Hypotheses(*(x.numpy() for x in run(tf.constant(max_lengths, tf.int32))))
@@ -104,7 +104,7 @@ def _hypotheses(found, b):
     return [(ids[:n].tolist(), s, bool(f)) for ids, s, n, f in rows if n]
 
 
-def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept, strict_ends):
+def _plain_search(model, sentence, limit, *, beam_size, alpha, return_beams, strict_ends):
     """Beam search as a textbook has it, to the limit, without stopping early."""
     live, finished = [([], 0.0)], []
     for _ in range(limit):
@@ -124,7 +124,7 @@ def _plain_search(model, sentence, limit, *, beam_size, alpha, num_kept, strict_
     for group, is_finished in ((finished, True), (live, False)):
         scored = [(ids, s / _penalty(len(ids), alpha), is_finished) for ids, s in group]
         ranked += sorted(scored, key=lambda hypothesis: -hypothesis[1])
-    return ranked[:num_kept]
+    return ranked[:return_beams]
 
 
 def _assert_same(found, expected):
@@ -134,13 +134,15 @@ def _assert_same(found, expected):
 
 
 @pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0])
-@pytest.mark.parametrize(("beam_size", "num_kept"), [(2, 1), (3, 3), (5, 2)])
+@pytest.mark.parametrize(("beam_size", "return_beams"), [(2, 1), (3, 3), (5, 2)])
 @pytest.mark.parametrize("strict_ends", [False, True])
-def test_equals_a_plain_search(strict_ends, beam_size, num_kept, alpha):
+def test_equals_a_plain_search(strict_ends, beam_size, return_beams, alpha):
     # Stopping early, dropping sentences and slots instead of copies change nothing.
     model = ToyModel(7)
     sentences, limits = list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20, 25, 30]
-    settings = dict(beam_size=beam_size, num_kept=num_kept, alpha=alpha, strict_ends=strict_ends)
+    settings = dict(
+        beam_size=beam_size, return_beams=return_beams, alpha=alpha, strict_ends=strict_ends
+    )
     found = _search(model, sentences, limits, **settings)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         expected = _plain_search(model, sentence, limit, **settings)
@@ -168,10 +170,12 @@ def test_rounded_logits_are_scored_exactly(beam_size):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6])
 def test_a_wide_beam_finds_what_enumeration_finds(alpha):
-    model, limit, num_kept = ToyModel(4), 5, 8
+    model, limit, return_beams = ToyModel(4), 5, 8
     sentences = [3, 4, 5]
     # 2 words, so at most 2^5 = 32 live hypotheses: none is ever cut.
-    found = _search(model, sentences, [limit] * 3, beam_size=32, num_kept=num_kept, alpha=alpha)
+    found = _search(
+        model, sentences, [limit] * 3, beam_size=32, return_beams=return_beams, alpha=alpha
+    )
     for b, sentence in enumerate(sentences):
         every = []
         for length in range(limit):
@@ -180,7 +184,7 @@ def test_a_wide_beam_finds_what_enumeration_finds(alpha):
                 logs = (model.log_probabilities(sentence, ids[:i])[t] for i, t in enumerate(ids))
                 every.append((ids, sum(map(float, logs)) / _penalty(len(ids), alpha), True))
         every.sort(key=lambda hypothesis: -hypothesis[1])
-        _assert_same(_hypotheses(found, b), every[:num_kept])
+        _assert_same(_hypotheses(found, b), every[:return_beams])
 
 
 def test_one_beam_is_greedy():
@@ -198,7 +202,7 @@ def test_one_beam_is_greedy():
 def test_a_sentence_does_not_depend_on_its_batch():
     model = ToyModel(7, seed=3)
     sentences, limits = [4, 9, 1, 30, 22], [40, 3, 17, 9, 25]
-    settings = {"beam_size": 3, "num_kept": 3}
+    settings = {"beam_size": 3, "return_beams": 3}
     together = _search(model, sentences, limits, **settings)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         alone = _search(model, [sentence], [limit], **settings)
@@ -207,8 +211,8 @@ def test_a_sentence_does_not_depend_on_its_batch():
 
 def test_fewer_kept_are_the_first_of_more():
     model = ToyModel(7, seed=5)
-    more = _search(model, range(6), [20] * 6, beam_size=4, num_kept=4)
-    one = _search(model, range(6), [20] * 6, beam_size=4, num_kept=1)
+    more = _search(model, range(6), [20] * 6, beam_size=4, return_beams=4)
+    one = _search(model, range(6), [20] * 6, beam_size=4, return_beams=1)
     for b in range(6):
         assert _hypotheses(one, b) == _hypotheses(more, b)[:1]
 
@@ -231,7 +235,7 @@ def test_search_stops_when_nothing_better_can_come():
 
 def test_finished_hypotheses_come_before_those_at_the_limit():
     model = ToyModel(7, seed=2)
-    found = _search(model, range(20), [4] * 20, beam_size=4, num_kept=4)
+    found = _search(model, range(20), [4] * 20, beam_size=4, return_beams=4)
     flags = found.finished
     assert (np.sort(flags, axis=1)[:, ::-1] == flags).all()
     assert flags.any()
@@ -241,7 +245,7 @@ def test_finished_hypotheses_come_before_those_at_the_limit():
 
 def test_places_that_nothing_can_fill_are_marked():
     # One word and EOS, limit 2: only [1], [2, 1] and [2, 2] exist.
-    found = _search(ToyModel(3), [0], [2], beam_size=4, num_kept=4)
+    found = _search(ToyModel(3), [0], [2], beam_size=4, return_beams=4)
     assert sorted(h[0] for h in _hypotheses(found, 0)) == [[1], [2, 1], [2, 2]]
     assert found.lengths[0, 3] == 0
     assert found.scores[0, 3] == -np.inf
@@ -249,14 +253,14 @@ def test_places_that_nothing_can_fill_are_marked():
 
 def test_minimum_length_blocks_the_end():
     model = ToyModel(7)
-    found = _search(model, range(6), [12] * 6, beam_size=3, num_kept=3, min_length=6)
+    found = _search(model, range(6), [12] * 6, beam_size=3, return_beams=3, min_length=6)
     assert found.finished.any()
     assert (found.lengths >= 6).all()
 
 
 def test_prefix_is_kept_and_scored():
     model, prefix = ToyModel(7), [[5, 3, 6], [4, 0, 0], [0, 0, 0]]
-    settings = {"beam_size": 3, "num_kept": 3}
+    settings = {"beam_size": 3, "return_beams": 3}
     found = _search(
         model, [0, 1, 2], [10] * 3, prefix_ids=tf.constant(prefix, tf.int32), **settings
     )
@@ -270,7 +274,7 @@ def test_prefix_is_kept_and_scored():
 
 
 def test_an_empty_batch_has_empty_results():
-    found = _search(ToyModel(7), np.zeros([0], np.int32), [], beam_size=3, num_kept=2)
+    found = _search(ToyModel(7), np.zeros([0], np.int32), [], beam_size=3, return_beams=2)
     assert found.ids.shape[:2] == (0, 2)
     assert found.scores.shape == (0, 2)
 
@@ -278,10 +282,5 @@ def test_an_empty_batch_has_empty_results():
 def test_columns_beyond_the_vocabulary_are_never_emitted():
     model = ToyModel(12)
     model.vocab_size = 5
-    found = _search(model, range(6), [10] * 6, beam_size=3, num_kept=3)
+    found = _search(model, range(6), [10] * 6, beam_size=3, return_beams=3)
     assert found.ids.max() < 5
-
-
-def test_more_outputs_than_beams_are_refused():
-    with pytest.raises(ValueError, match="num_kept"):
-        _search(ToyModel(7), [0], [5], beam_size=2, num_kept=3)

@@ -1,5 +1,6 @@
 import dataclasses
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,7 +16,7 @@ VOCABULARY = 53  # 56 rows, 80 columns
 
 
 def _model(dtype=None, **changes):
-    tf.random.set_seed(3)
+    keras.utils.set_random_seed(3)
     model = transformer.Transformer(dataclasses.replace(TINY, **changes), VOCABULARY, dtype=dtype)
     for variable in model.named_variables().values():  # no bias is zero, no scale is one
         variable.assign_add(tf.cast(tf.random.normal(variable.shape, stddev=0.3), variable.dtype))
@@ -29,8 +30,8 @@ def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None)
     embedding) and the histories [B, N, step] they belong to.
     """
     rng = np.random.default_rng(seed)
-    stepper = cached_decoder.Stepper(model, num_beams, products)
-    state = stepper.encode(inputs)
+    decoder = cached_decoder.CachedDecoder(model, num_beams, products)
+    state = decoder.encode(inputs)
     batch_size, room = inputs.shape[0], 4
     histories = np.zeros([batch_size, num_beams, 0], np.int32)
     ancestry = np.full([batch_size, num_beams, 0], -1, np.int32)
@@ -39,10 +40,10 @@ def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None)
     for position in range(num_steps):
         if position % room == 0:
             if position:
-                state = stepper.grow(state, tf.constant(ancestry), room)
+                state = decoder.grow(state, tf.constant(ancestry), room)
             ancestry = np.pad(ancestry, [(0, 0), (0, 0), (0, room)], constant_values=-1)
         ancestry[:, :, position] = np.arange(num_beams)
-        logits, state = stepper.step(
+        logits, state = decoder.step(
             tf.constant(ids), tf.constant(position), tf.constant(ancestry), state
         )
         if isinstance(logits, candidates.RoundedLogits):
@@ -115,7 +116,7 @@ def test_padding_of_the_source_changes_nothing():
 
 def test_an_ensemble_has_the_mean_probability():
     models = [_model(), _model(pre_norm=True)]
-    ensemble = cached_decoder.Ensemble([cached_decoder.Stepper(model, 1) for model in models])
+    ensemble = cached_decoder.Ensemble([cached_decoder.CachedDecoder(m, 1) for m in models])
     ids, ancestry = tf.zeros([2, 1], tf.int32), tf.zeros([2, 1, 1], tf.int32)
     logits, _ = ensemble.step(ids, tf.constant(0), ancestry, ensemble.encode(INPUTS))
     start = tf.zeros([2, 1], tf.int32)
@@ -133,13 +134,13 @@ def test_ancestry_shows_each_beam_its_own_slots():
 
 def test_caches_leave_behind_what_no_beam_went_through():
     model = _model()
-    stepper = cached_decoder.Stepper(model, 2)
+    decoder = cached_decoder.CachedDecoder(model, 2)
     ancestry = tf.constant([[[0, 0, -1], [0, 1, -1]]])
     ids = tf.constant([[5, 6]])
-    _, state = stepper.step(ids, tf.constant(2), ancestry, stepper.encode(INPUTS[:1]))
+    _, state = decoder.step(ids, tf.constant(2), ancestry, decoder.encode(INPUTS[:1]))
     assert state.slots.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
     # Slots 0, 2 and 3 are somebody's; 1 makes the number even.
-    grown = stepper.grow(state, ancestry, 2)
+    grown = decoder.grow(state, ancestry, 2)
     assert grown.slots.numpy().tolist() == [[0, 2, 3, 1, 6, 7, 8, 9]]
     for old, new in zip(tf.nest.flatten(state.caches), tf.nest.flatten(grown.caches)):
         np.testing.assert_array_equal(new[:, :, :4], tf.gather(old, [0, 2, 3, 1], axis=2))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.decode import beam_search, cached_decoder
+from t2t_lite.decode import beam_search, cached_decoder, candidates, options
 
 SCORE = 5e-5
 
@@ -22,24 +22,22 @@ def golden(request):
 
 
 @functools.cache
-def _searcher(model, *, beam_size, alpha, num_kept):
+def _searcher(model, **settings):
     """Return the compiled search: (inputs, max_lengths) -> Hypotheses."""
+    decode_options = options.DecodeOptions(**settings)
 
     @tf.function(
         autograph=False,
         input_signature=[tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)],
     )
     def run(inputs, max_lengths):
-        stepper = cached_decoder.stepper([model], beam_size)
+        decoder = cached_decoder.of_models([model], decode_options)
         return beam_search.search(
-            stepper.step,
-            stepper.encode(inputs),
+            decoder,
+            decoder.encode(inputs),
+            decode_options,
+            vocabulary=candidates.Vocabulary(61),
             max_lengths=max_lengths,
-            beam_size=beam_size,
-            num_kept=num_kept,
-            alpha=alpha,
-            vocab_size=61,
-            grow_fn=stepper.grow,
         )
 
     return run
@@ -55,7 +53,7 @@ def _run_case(golden, name):
         golden.model,
         beam_size=case["beam_size"],
         alpha=case["alpha"],
-        num_kept=case["top_beams"],
+        return_beams=case["top_beams"],
     )
     # The original's limit is the padded width + extra, the same for all sentences.
     limits = np.full(len(inputs), case["limit_steps"], np.int32)

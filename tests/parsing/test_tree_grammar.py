@@ -8,7 +8,7 @@ import tensorflow as tf
 import tiny_run
 from t2t_lite.problems.toy import grammar as toy_grammar  # pyright: ignore[reportMissingImports]
 
-from t2t_lite.decode import beam_search
+from t2t_lite.decode import beam_search, candidates, options
 from t2t_lite.parsing import tree_grammar, trees
 from t2t_lite.text import vocabulary
 
@@ -157,30 +157,34 @@ def test_search_finds_the_best_of_all_trees(grammar):
     best_score, best_ids = max(found)
     assert len(found) > 100
 
-    def step(ids, position, ancestry, state):
-        if state.shape[1] == 0:
-            state = tf.zeros([1, ancestry.shape[2], beam_size], tf.int32)
-        inputs = tf.where(
-            (tf.range(tf.shape(state)[1]) == position)[None, :, None], ids[:, None], state
-        )
-        slots = tf.maximum(tf.transpose(ancestry, [0, 2, 1]), 0)
-        history = tf.gather(inputs, slots, batch_dims=2)
-        rows = tf.ones_like(ids)
-        for time in range(1, history.shape[1]):
-            rows = tf.where(time <= position, (rows * 31 + history[:, time]) % 97, rows)
-        return tf.gather(tf.constant(table), tf.reshape(rows, [-1])), inputs
+    class Model:
+        """The state is the input of every slot [1, T, N]."""
+
+        def step(self, ids, position, ancestry, state):
+            if state.shape[1] == 0:
+                state = tf.zeros([1, ancestry.shape[2], beam_size], tf.int32)
+            inputs = tf.where(
+                (tf.range(tf.shape(state)[1]) == position)[None, :, None], ids[:, None], state
+            )
+            slots = tf.maximum(tf.transpose(ancestry, [0, 2, 1]), 0)
+            history = tf.gather(inputs, slots, batch_dims=2)
+            rows = tf.ones_like(ids)
+            for time in range(1, history.shape[1]):
+                rows = tf.where(time <= position, (rows * 31 + history[:, time]) % 97, rows)
+            return tf.gather(tf.constant(table), tf.reshape(rows, [-1])), inputs
+
+        def grow(self, state, ancestry, num_steps):
+            return tf.pad(state, [[0, 0], [0, num_steps], [0, 0]])
 
     beam_size = len(found)
     result = beam_search.search(
-        step,
+        Model(),
         tf.zeros([1, 0, beam_size], tf.int32),
+        options.DecodeOptions(beam_size=beam_size, alpha=0.0),
+        vocabulary=candidates.Vocabulary(vocab.size),
         max_lengths=tf.constant([limit]),
-        beam_size=beam_size,
-        vocab_size=vocab.size,
-        alpha=0.0,
         grammar=grammar,
         grammar_state=grammar.start(tf.constant([num_words])),
-        grow_fn=lambda state, _, num_steps: tf.pad(state, [[0, 0], [0, num_steps], [0, 0]]),
     )
     assert result.ids[0, 0, : result.lengths[0, 0]].numpy().tolist() == best_ids
     np.testing.assert_allclose(result.scores[0, 0], best_score, rtol=1e-5)
