@@ -18,6 +18,7 @@ import dataclasses
 import difflib
 import math
 import numbers
+import shlex
 import typing
 from collections.abc import Sequence
 from typing import Any
@@ -98,14 +99,14 @@ def parse(field: dataclasses.Field, text: str) -> Any:
 def parse_changes(options_class: type, text: str, *, flag: str) -> dict[str, Any]:
     """Return {name: value} of `name=value,name=value`, each value as its field has it.
 
-    "beam_size=8, alpha=1" --> {"beam_size": 8, "alpha": 1.0}
+    'beam_size=8, prefix="Ja, das"' --> {"beam_size": 8, "prefix": "Ja, das"}
 
     Raises UserError that begins with `flag` for an unknown name (with the close matches) or a value
     that its field does not take.
     """
     known = _by_name(options_class)
     changes: dict[str, Any] = {}
-    for item in filter(None, text.split(",")):
+    for item in _items(text, flag):
         name, equals, value = item.partition("=")
         name = name.strip()
         if not equals:
@@ -119,6 +120,17 @@ def parse_changes(options_class: type, text: str, *, flag: str) -> dict[str, Any
         except errors.UserError as error:
             raise errors.UserError(f"{flag}: {error}") from None
     return changes
+
+
+def _items(text: str, flag: str) -> list[str]:
+    """Cut a text at its commas, but for those within double quotes."""
+    lexer = shlex.shlex(text, posix=True)
+    lexer.whitespace, lexer.whitespace_split = ",", True
+    lexer.quotes, lexer.escape, lexer.commenters = '"', "", ""
+    try:
+        return [item for item in lexer if item]
+    except ValueError:
+        raise errors.UserError(f"{flag}: a double quote is opened and not closed") from None
 
 
 def _by_name(options_class: type) -> dict[str, dataclasses.Field]:

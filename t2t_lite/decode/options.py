@@ -6,6 +6,7 @@ from typing import Any, Literal
 from t2t_lite import config, errors, fields
 
 Precision = Literal["float32", "mixed", "bfloat16"]
+_OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,7 +25,9 @@ class DecodeOptions:
     min_length: int = fields.option(
         0, "An output has at least so many tokens, EOS included.", at_least=0
     )
-    prefix: str = fields.option("", "Every output begins with this text.")
+    prefix: str = fields.option(
+        "", 'Every output begins with this text; with a comma in it, prefix="Ja, das".'
+    )
     sampling: bool = fields.option(
         False, "Draw return_beams outputs at random, instead of searching."
     )
@@ -57,10 +60,15 @@ class DecodeOptions:
 
     def __post_init__(self) -> None:
         fields.check(self)
-        if self.return_beams > self.beam_size and not self.sampling:
+        if self.sampling:
+            return
+        if self.return_beams > self.beam_size:
             raise errors.UserError(
                 f"return_beams is at most beam_size ({self.beam_size}), got {self.return_beams}"
             )
+        for field in dataclasses.fields(self):
+            if field.name in _OF_SAMPLING and getattr(self, field.name) != field.default:
+                raise errors.UserError(f"{field.name} is for sampling: add sampling=true")
 
     @property
     def weights_dtype(self) -> str:

@@ -253,7 +253,8 @@ class Translator:
         starts = batching.pad([prefix for prefix in prefixes for _ in range(copies)])
         if self.options.sampling:
             # A row for each token, so that a text's numbers do not depend on the batch's width.
-            shape = [inputs.shape[1] + max(self.options.extra_length, 1), copies]
+            longest = inputs.shape[1] + starts.shape[1] + max(self.options.extra_length, 1)
+            shape = [longest, copies]
             seeds = ([self.options.seed, index] for index in indices)
             uniforms = [np.random.default_rng(s).random(shape, np.float32).T for s in seeds]
             hypotheses = self.sample_ids(inputs, starts, np.concatenate(uniforms))
@@ -311,12 +312,11 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
-        decode_options = self.options
-        if uniforms is None:
-            decode_options = dataclasses.replace(decode_options, sampling=False)
-        decoder = cached_decoder.of_models(self.models, decode_options)
+        decoder = cached_decoder.of_models(self.models, self.options)
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
-        max_lengths = lengths + decode_options.extra_length
+        max_lengths = lengths + self.options.extra_length
+        if prefix_ids is not None:
+            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
         grammar_state = ()
         if self.grammar:
             num_words = self.grammar.count_words(inputs)
@@ -325,7 +325,7 @@ class Translator:
         return beam_search.search(
             decoder,
             decoder.encode(inputs),
-            decode_options,
+            self.options,
             vocabulary=candidates.Vocabulary(self.vocabulary.size, forbidden=self._forbidden_ids),
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,

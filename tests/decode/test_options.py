@@ -12,6 +12,8 @@ def test_changes_are_typed_by_their_fields():
     assert options.parse("beam_size=8,alpha=1") == {"beam_size": 8, "alpha": 1.0}
     assert options.parse("sampling=true") == {"sampling": True}
     assert options.parse("prefix=Das ist") == {"prefix": "Das ist"}
+    assert options.parse('alpha=1,prefix="Ja, das"') == {"alpha": 1.0, "prefix": "Ja, das"}
+    assert options.parse("prefix=J'ai ,beam_size=2") == {"prefix": "J'ai ", "beam_size": 2}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +22,7 @@ def test_changes_are_typed_by_their_fields():
         ("beem_size=8", "did you mean beam_size"),
         ("beam_size=many", "beam_size is a whole number, at least 1; got 'many'"),
         ("beam_size", "expected name=value"),
+        ('prefix="Ja, das', "a double quote is opened and not closed"),
         ("sampling=maybe", "sampling is true or false; got 'maybe'"),
     ],
 )
@@ -33,6 +36,8 @@ def test_wrong_changes_say_what_was_expected(text, expected):
     [
         ({"return_beams": 5}, "return_beams is at most beam_size (4)"),
         ({"beam_size": 0}, "beam_size is a whole number, at least 1; got 0"),
+        ({"temperature": 0.5}, "temperature is for sampling: add sampling=true"),
+        ({"seed": 3}, "seed is for sampling"),
         ({"top_p": 0.0}, "top_p is a number, above 0 and at most 1; got 0.0"),
         ({"precision": "int3"}, "precision is one of float32, mixed, bfloat16; got 'int3'"),
         ({"seed": -1}, "seed is a whole number, at least 0; got -1"),

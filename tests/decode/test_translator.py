@@ -106,6 +106,17 @@ def test_prefix_of_each_text_or_of_all(translate):
     assert _same(translate([TEXTS[0]], prefix="two ")[0], found[0])
 
 
+def test_a_prefix_leaves_the_room_of_an_output(translate):
+    prefix, options_ = "two dogs run in the park ", {"extra_length": 2, "beam_size": 1}
+    num_ids = len(tiny_run.subwords().encode(prefix))
+    free, continued = (
+        translate(["a dog runs"], prefix=text, **options_)[0] for text in ("", prefix)
+    )
+    assert not free.finished
+    assert len(continued.ids) <= len(free.ids) + num_ids
+    assert continued.finished or len(continued.ids) == len(free.ids) + num_ids
+
+
 def test_samples_depend_on_the_seed_and_the_place_alone(translate):
     settings = {"sampling": True, "return_beams": 5, "beam_size": 1}
     texts = TEXTS[:3]
