@@ -82,8 +82,8 @@ def prepare(
 ) -> "Training":
     """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
-    Raises UserError for data of another problem, an output_dir with other settings, and hparams
-    that do not go with the problem.
+    Raises UserError for data of another problem, an output_dir with other settings, and hparams or
+    a strategy that do not go with the problem or the machine; a new output_dir is not made then.
     """
     if hparams.guided_alignment and not problem.symbolic_targets:
         raise errors.UserError(
@@ -91,6 +91,7 @@ def prepare(
             "--hparams_set or add --hparams=guided_alignment=0"
         )
     data = manifest.load(data_dir, problem)
+    devices.check(options.strategy)
     run = output_dir.Run(
         problem=problem.name,
         data_dir=str(pathlib.Path(data_dir).resolve()),
