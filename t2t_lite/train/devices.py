@@ -8,20 +8,25 @@ import tensorflow as tf
 from t2t_lite import errors
 
 
+def check(name: str) -> None:
+    """Raise UserError for a strategy that this machine's settings do not allow."""
+    if name == "multi_worker" and not _in_cluster():
+        raise errors.UserError("--strategy=multi_worker needs TF_CONFIG in the environment")
+
+
 def strategy(name: str) -> tf.distribute.Strategy:
     """Return the strategy called auto, one_device, mirrored or multi_worker.
 
     "auto" is multi_worker where TF_CONFIG is set, mirrored where there are several GPUs, one
     device otherwise. "mirrored" without a GPU takes the logical CPUs, of which tests make two.
     """
+    check(name)
     if name == "auto" and _in_cluster():
         name = "multi_worker"  # before anything starts TensorFlow's runtime, as collectives demand
     elif name == "auto":
         several = len(tf.config.list_logical_devices("GPU")) > 1
         name = "mirrored" if several else "one_device"
     if name == "multi_worker":
-        if not _in_cluster():
-            raise errors.UserError("--strategy=multi_worker needs TF_CONFIG in the environment")
         return tf.distribute.MultiWorkerMirroredStrategy()
     if name == "mirrored":
         return tf.distribute.MirroredStrategy(_devices())

@@ -60,7 +60,7 @@ def prepare(
     """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
 
     Raises UserError for data of another problem, an output_dir with other settings, and hparams or
-    options that do not go with the problem or the machine; a new output_dir is not made then.
+    a strategy that do not go with the problem or the machine; a new output_dir is not made then.
     """
     data = manifest.load(data_dir, problem)
     task = catalog.kind(problem.task)(vocabulary.load(data.vocabulary_path))
@@ -69,9 +69,7 @@ def prepare(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
             "--hparams_set or add --hparams=guided_alignment=0"
         )
-    strategy = devices.strategy(options.strategy)
-    if options.early_stopping_patience and strategy.cluster_resolver is not None:
-        raise errors.UserError("--early_stopping_patience works with one worker only")
+    devices.check(options.strategy)
     run = output_dir.Run(
         problem=problem.name,
         task=problem.task,
@@ -85,7 +83,7 @@ def prepare(
     output = output_dir.open_or_create(
         directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path
     )
-    return Training(problem, data_dir=data_dir, output=output, options=options, strategy=strategy)
+    return Training(problem, data_dir=data_dir, output=output, options=options)
 
 
 class Training:
@@ -96,7 +94,6 @@ class Training:
       data_dir: its data.
       output: the output_dir, whose hparams and run.json count.
       options: how to run.
-      strategy: on which devices.
 
     `batches` are what `train_step` gets, one by one.
     """
@@ -108,15 +105,16 @@ class Training:
         data_dir: str | pathlib.Path,
         output: output_dir.OutputDir,
         options: trainer_options.TrainerOptions,
-        strategy: tf.distribute.Strategy,
     ):
         self._problem = problem
         self._data_dir = data_dir
         self._directory = output.path
         self._hparams = hparams = output.hparams
         self._options = options
-        self._strategy = strategy
-        self._is_chief = devices.is_chief(strategy)
+        self._strategy = devices.strategy(options.strategy)
+        self._is_chief = devices.is_chief(self._strategy)
+        if options.early_stopping_patience and self._strategy.cluster_resolver is not None:
+            raise errors.UserError("--early_stopping_patience works with one worker only")
         self._task = catalog.task_of_run(output.run.task, vocabulary.load(output.vocabulary_path))
         keras.utils.set_random_seed(options.random_seed)
         with self._strategy.scope():
