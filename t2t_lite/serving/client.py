@@ -15,7 +15,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent import futures
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from t2t_lite import errors
 from t2t_lite.serving import protocol
@@ -56,18 +56,6 @@ class Target:
         return repr(self.name) if which is None else f"{self.name!r} version {which!r}"
 
 
-class Transport(Protocol):
-    """Sends one request; raises Unavailable where another try may help, else UserError."""
-
-    def predict(self, target: Target, inputs: dict[str, list], timeout: float) -> dict[str, list]:
-        """Return the response's tensors by name."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
-        ...
-
-
 class Client:
     """A connection to one model.
 
@@ -106,7 +94,7 @@ class Client:
         self._in_flight = in_flight
         self._batch_size = batch_size
         address = parse_address(server)
-        self._transport: Transport = Rest(address) if rest else Grpc(address)
+        self._transport = Rest(address) if rest else Grpc(address)
         self._threads = futures.ThreadPoolExecutor(in_flight)
 
     def __enter__(self) -> Self:
@@ -183,7 +171,7 @@ def parse_address(server: str) -> str:
 
 
 class Grpc:
-    """PredictionService.Predict."""
+    """PredictionService.Predict; raises Unavailable where another try may help, else UserError."""
 
     def __init__(self, address: str):
         import grpc
@@ -214,7 +202,7 @@ class Grpc:
 
 
 class Rest:
-    """POST /v1/models/<name>:predict."""
+    """POST /v1/models/<name>:predict, with the interface of Grpc."""
 
     def __init__(self, address: str):
         self._address = address
