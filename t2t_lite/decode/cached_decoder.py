@@ -24,24 +24,27 @@ import tensorflow as tf
 
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
-from t2t_lite.model import attention, transformer
+from t2t_lite.model import attention, normalization, residual, transformer
 
-EPSILON = 1e-6
-# The softmax's columns are rounded up to a multiple of this, for a search by groups of columns.
-COLUMN_MULTIPLE = 40
+
+class KeysValues(NamedTuple):
+    """Keys [B, H, C, d_k] and values [B, H, C, d_v] of slots, or of S source positions."""
+
+    keys: tf.Tensor
+    values: tf.Tensor
 
 
 class State(NamedTuple):
     """What a step needs of the source and of earlier steps; all have sentences along axis 0.
 
     `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
-    those of the newest times. `caches` (of each layer) are their keys and values [B, H, C, K],
-    `memories` those of the source [B, H, S, K]; `memory_bias` [B, 1, 1, S] hides padding.
+    those of the newest times. `caches` are their keys and values in each layer, `memories` those of
+    the source; `memory_bias` [B, 1, 1, S] hides padding.
     """
 
     slots: tf.Tensor
-    caches: tuple[attention.KeysValues, ...]
-    memories: tuple[attention.KeysValues, ...]
+    caches: tuple[KeysValues, ...]
+    memories: tuple[KeysValues, ...]
     memory_bias: tf.Tensor
 
 
@@ -89,10 +92,10 @@ class CachedDecoder:
         layers = self.model.decoder_layers
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
-            caches=tuple(
-                attention.KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers
+            caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
+            memories=tuple(
+                KeysValues(*layer.cross_attention.keys_values(encoded.states)) for layer in layers
             ),
-            memories=tuple(layer.cross_attention.memory(encoded.states) for layer in layers),
             memory_bias=encoded.bias,
         )
 
@@ -123,7 +126,7 @@ class CachedDecoder:
         num_slots = tf.shape(slots)[1]
         num_rows = num_slots // self.beam_size
         ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
-        now = _Now(
+        step_slots = _StepSlots(
             rows=ends - num_steps + position,
             bias=tf.where(is_own(slots, ancestry, self.beam_size), 0.0, attention.MASKED)[:, None],
             num_slots=num_slots,
@@ -133,11 +136,13 @@ class CachedDecoder:
         x += self.model.position(position)
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
-            x, cache = self._layer(x, weights, cache, memory, now, state.memory_bias)
+            x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_bias)
             caches.append(cache)
         if self.final_norm:
-            x = _normalize(x, self.final_norm)
-        return self._logits(x, now.num_beams), state._replace(slots=slots, caches=tuple(caches))
+            x = self.final_norm(x)
+        return self._logits(x, step_slots.num_beams), state._replace(
+            slots=slots, caches=tuple(caches)
+        )
 
     def _all_slots(self, ancestry: tf.Tensor, first_time, num_steps) -> tf.Tensor:
         """Return the slots of so many times, for each sentence of ancestry [B, N, T]."""
@@ -154,21 +159,20 @@ class CachedDecoder:
         states = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
-    def _layer(self, x, weights: "_LayerWeights", cache, memory, now: "_Now", memory_bias):
+    def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_bias):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
-        new_cache = None
+        new_cache = cache
 
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, now.num_beams)
-            new_cache = attention.KeysValues(
-                _write(cache.keys, k, now), _write(cache.values, v, now)
-            )
-            return self._project(self._attend(q, new_cache, now.bias), weights.self_output)
+            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.num_beams)
+            new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
+            return self._project(self._attend(q, new_cache, slots.bias), weights.self_output)
 
         def cross_attention(y):
-            (q,) = self._split_heads(self._project(y, weights.q), [self.hparams.d_k], now.num_beams)
+            y = self._project(y, weights.q)
+            (q,) = self._split_heads(y, [self.hparams.d_k], slots.num_beams)
             return self._project(self._attend(q, memory, memory_bias), weights.cross_output)
 
         def feed_forward(y):
@@ -178,13 +182,8 @@ class CachedDecoder:
 
         sublayers = (self_attention, cross_attention, feed_forward)
         for sublayer, norm in zip(sublayers, weights.norms):
-            x = self._residual(x, sublayer, norm)
+            x = residual.residual(x, sublayer, norm, pre_norm=self.hparams.pre_norm)
         return x, new_cache
-
-    def _residual(self, x, sublayer, norm: "_Norm"):
-        y = _normalize(x, norm) if self.hparams.pre_norm else x
-        y = tf.cast(sublayer(y), tf.float32)
-        return x + y if self.hparams.pre_norm else _normalize(x + y, norm)
 
     def _project(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
         """Return x times kernel, a product in the kernel's type, in attention's type."""
@@ -200,7 +199,7 @@ class CachedDecoder:
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
         return [self._split_heads(part, [size], num_beams)[0] for part, size in zip(parts, sizes)]
 
-    def _attend(self, q: tf.Tensor, memory: attention.KeysValues, bias: tf.Tensor) -> tf.Tensor:
+    def _attend(self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor) -> tf.Tensor:
         """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
         weights = tf.nn.softmax(
             tf.cast(tf.matmul(q, memory.keys, transpose_b=True), tf.float32) + bias
@@ -248,8 +247,8 @@ def of_models(
     return Ensemble([CachedDecoder(m, beam_size, products, may_round=False) for m in models])
 
 
-class _Now(NamedTuple):
-    """Where this step writes, and what its beams may see, the same for all layers."""
+class _StepSlots(NamedTuple):
+    """Which slots a step writes, and which its beams may see; the same for all layers."""
 
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
     bias: tf.Tensor  # [B, 1, N, C]
@@ -258,12 +257,18 @@ class _Now(NamedTuple):
 
 
 class _Norm(NamedTuple):
+    """A layer norm without the gradient that training has."""
+
     scale: tf.Tensor
     bias: tf.Tensor
 
     @classmethod
-    def of(cls, layer) -> "_Norm":
+    def of(cls, layer: normalization.LayerNorm) -> "_Norm":
         return cls(tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias))
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """Normalise float32 x [..., D]."""
+        return normalization.standardized(x)[0] * self.scale + self.bias
 
 
 class _LayerWeights(NamedTuple):
@@ -281,19 +286,23 @@ class _LayerWeights(NamedTuple):
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
-        own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
+        itself, cross, feed_forward = (
+            layer.self_attention,
+            layer.cross_attention,
+            layer.feed_forward,
+        )
 
         def cast(tensor):
             return tf.cast(tf.convert_to_tensor(tensor), dtype)
 
         def scaled(kernel):
-            return tf.cast(kernel, tf.float32) * own.d_k**-0.5
+            return tf.cast(kernel, tf.float32) * itself.d_k**-0.5
 
-        qkv = tf.convert_to_tensor(own.qkv)
-        num_queries = own.num_heads * own.d_k
+        qkv = tf.convert_to_tensor(itself.qkv)
+        num_queries = itself.num_heads * itself.d_k
         return cls(
             qkv=tf.concat([cast(scaled(qkv[:, :num_queries])), cast(qkv[:, num_queries:])], 1),
-            self_output=cast(own.output_kernel),
+            self_output=cast(itself.output_kernel),
             q=cast(scaled(cross.q)),
             cross_output=cast(cross.output_kernel),
             kernel_1=cast(feed_forward.kernel_1),
@@ -329,10 +338,10 @@ def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
 def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Return the transposed embedding [D, W] and a bias [W], None where W = V.
 
-    W is V rounded up; the columns added have a logit of -1e9, so their probability is 0.
+    W is V rounded up, for a search by groups of columns; the columns added have a probability of 0.
     """
     num_rows = matrix.shape[0]
-    num_spare = -num_rows % COLUMN_MULTIPLE
+    num_spare = -num_rows % candidates.GROUP_SIZE
     columns = _transpose(tf.cast(matrix, dtype), [1, 0])
     if not num_spare:
         return columns, None
@@ -341,7 +350,7 @@ def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.
     return columns, tf.cast(bias, dtype)
 
 
-def _write(cache: tf.Tensor, x: tf.Tensor, now: _Now) -> tf.Tensor:
+def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:
     """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place; an empty
     cache is made first.
 
@@ -352,22 +361,15 @@ def _write(cache: tf.Tensor, x: tf.Tensor, now: _Now) -> tf.Tensor:
     """
     _, num_heads, num_beams, size = x.shape
     if cache.shape[2] == 0:
-        return tf.pad(x, [[0, 0], [0, 0], [0, now.num_slots - num_beams], [0, 0]])
+        return tf.pad(x, [[0, 0], [0, 0], [0, slots.num_slots - num_beams], [0, 0]])
     width = num_beams * size
     flat_cache = tf.raw_ops.InplaceUpdate(
-        x=tf.reshape(cache, [-1, width]), i=now.rows, v=tf.reshape(x, [-1, width])
+        x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])
     )
-    return tf.reshape(flat_cache, [-1, num_heads, now.num_slots, size])
+    return tf.reshape(flat_cache, [-1, num_heads, slots.num_slots, size])
 
 
 def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:
     """Transpose the bits as integers: oneDNN's transpose of small floats is 5 times slower."""
     integers = {2: tf.int16, 4: tf.int32}[x.dtype.size]
     return tf.bitcast(tf.transpose(tf.bitcast(x, integers), permutation), x.dtype)
-
-
-def _normalize(x: tf.Tensor, norm: _Norm) -> tf.Tensor:
-    """Layer normalisation of float32 x [..., D], without the training layer's own gradient."""
-    centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
-    variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)
-    return centered * tf.math.rsqrt(variance + EPSILON) * norm.scale + norm.bias

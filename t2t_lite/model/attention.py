@@ -2,42 +2,27 @@
 
 Shapes: B batch, T queries, S memory positions, D d_model, H heads, K size of one head (d_k, d_v).
 
-A layer's projections are fused: self-attention has one kernel "qkv" [D, H d_k + H d_k + H d_v],
-cross-attention has "q" and "kv"; both have "output" [H d_v, D]. None has a bias.
-
 Where a query may look is a float32 `bias` that broadcasts to [B, H, T, S]: 0 where it may,
 -1e9 where it may not. It is made once a step, not once a layer.
-
-In decoding the queries are the N beams of a sentence at one position, side by side (T = N).
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+import contextvars
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from t2t_lite.model import dropout, linear
+from t2t_lite.text import vocabulary
 
 MASKED = -1e9
-# The hyperparameters that an attention is made with.
-HPARAMS = ("d_model", "num_heads", "d_k", "d_v", "qkv_gain", "attention_dropout")
-
-
-class KeysValues(NamedTuple):
-    """Keys [B, H, S, d_k] and values [B, H, S, d_v]."""
-
-    keys: tf.Tensor
-    values: tf.Tensor
-
-
-# (queries [B, H, T, d_k], keys [B, H, S, d_k], bias) of an attention
-Watch = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], None]
 
 
 def padding_bias(ids: tf.Tensor) -> tf.Tensor:
     """Return [B, 1, 1, S] that hides PAD: ids [[5, 1, 0]] -> [[[[0, 0, -1e9]]]]."""
-    return tf.where(tf.equal(ids, 0), MASKED, 0.0)[:, None, None, :]
+    return tf.where(tf.equal(ids, vocabulary.PAD_ID), MASKED, 0.0)[:, None, None, :]
 
 
 def causal_bias(length: int | tf.Tensor) -> tf.Tensor:
@@ -52,8 +37,52 @@ def same_segment_bias(query_segments: tf.Tensor, memory_segments: tf.Tensor) -> 
     return tf.where(same, 0.0, MASKED)[:, None]
 
 
-class _MultiHeadAttention(keras.layers.Layer):
-    """What both kinds share: sizes, the attention itself and the output projection."""
+def scaled_dot_product_attention(
+    queries: tf.Tensor,
+    keys: tf.Tensor,
+    values: tf.Tensor,
+    bias: tf.Tensor | None = None,
+    *,
+    dropout_rate: float = 0.0,
+    noise: dropout.Noise | None = None,
+) -> tf.Tensor:
+    """Return softmax(Q K^T / sqrt(d_k)) V of each head, [B, H, T, d_v] (Section 3.2.1).
+
+    Args:
+      queries: [B, H, T, d_k].
+      keys: [B, H, S, d_k].
+      values: [B, H, S, d_v].
+      bias: float32, broadcasts to [B, H, T, S]; None hides nothing.
+      dropout_rate: of the weights, with `noise`.
+      noise: the random bits of a training step.
+    """
+    weights = tf.cast(attention_weights(queries, keys, bias), values.dtype)
+    return tf.matmul(dropout.dropout(weights, dropout_rate, noise), values)
+
+
+def attention_weights(queries: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor:
+    """Return softmax(Q K^T / sqrt(d_k) + bias) as float32 [B, H, T, S]."""
+    scale = tf.constant(queries.shape[-1] ** -0.5, queries.dtype)
+    scores = tf.cast(tf.matmul(queries * scale, keys, transpose_b=True), tf.float32)
+    return tf.nn.softmax(scores if bias is None else scores + bias)
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Concat(head_1, ..., head_h) W^O, each head an attention of its own (Section 3.2.2).
+
+    Projections are fused. Self-attention, over x itself, has one kernel "qkv" [D, H d_k + H d_k +
+    H d_v]; cross-attention, over a memory, has "q" and "kv"; both have "output" [H d_v, D]. None
+    has a bias.
+
+    Args:
+      d_model: D.
+      num_heads: H.
+      d_k: size of one head's queries and keys.
+      d_v: size of one head's values.
+      cross: whether it attends over a memory.
+      qkv_gain: initial queries, keys and values: deviation over Glorot's.
+      attention_dropout: rate of the weights' dropout.
+    """
 
     def __init__(
         self,
@@ -62,6 +91,7 @@ class _MultiHeadAttention(keras.layers.Layer):
         *,
         d_k: int,
         d_v: int,
+        cross: bool = False,
         qkv_gain: float = 1.0,
         attention_dropout: float = 0.0,
         **kwargs,
@@ -71,23 +101,58 @@ class _MultiHeadAttention(keras.layers.Layer):
         self.num_heads = num_heads
         self.d_k = d_k
         self.d_v = d_v
+        self.cross = cross
         self.qkv_gain = qkv_gain
         self.attention_dropout = attention_dropout
 
-    def attend(self, queries, memory: KeysValues, bias=None, noise=None):
-        """Let queries [B, H, T, d_k] attend to memory; return [B, T, D] in the compute type."""
-        weights = attention_weights(queries, memory.keys, bias)
-        weights = tf.cast(weights, self.compute_dtype)
-        weights = dropout.dropout(weights, self.attention_dropout, noise)
-        heads_BHTK = tf.matmul(weights, memory.values)
+    def build(self, input_shape=None):
+        if self.cross:
+            self.q = self._add_fused("q", [self.d_k])
+            self.kv = self._add_fused("kv", [self.d_k, self.d_v])
+        else:
+            self.qkv = self._add_fused("qkv", [self.d_k, self.d_k, self.d_v])
+        shape = (self.num_heads * self.d_v, self.d_model)
+        self.output_kernel = self.add_weight(name="output", shape=shape)
+
+    def call(self, x, memory=None, *, bias=None, noise=None):
+        """Attend from x [B, T, D] to memory [B, S, D], or to x itself.
+
+        Args:
+          x: [B, T, D].
+          memory: [B, S, D] in cross-attention, otherwise None.
+          bias: float32, broadcasts to [B, H, T, S].
+          noise: the random bits of a training step.
+
+        Returns:
+          [B, T, D] in the compute type.
+        """
+        if self.cross:
+            (queries,) = self._heads(x, self.q, [self.d_k])
+            keys, values = self.keys_values(memory)
+        else:
+            queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
+        _record(self, Attended(queries, keys, bias))
+        heads_BHTK = scaled_dot_product_attention(
+            queries, keys, values, bias, dropout_rate=self.attention_dropout, noise=noise
+        )
         # [B, H, T, K] --> [B, T, H, K] --> [B, T, H K]
         heads_BTHK = tf.transpose(heads_BHTK, [0, 2, 1, 3])
         shape = tf.shape(heads_BTHK)
         joined = tf.reshape(heads_BTHK, [shape[0], shape[1], self.num_heads * self.d_v])
         return self._project(joined, self.output_kernel)
 
-    def get_config(self):
-        return {**super().get_config(), **{name: getattr(self, name) for name in HPARAMS}}
+    def keys_values(self, memory: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Return cross-attention's keys [B, H, S, d_k] and values [B, H, S, d_v] of a memory
+        [B, S, D]."""
+        keys, values = self._heads(memory, self.kv, [self.d_k, self.d_v])
+        return keys, values
+
+    def _heads(self, x, kernel, sizes: Sequence[int]) -> list[tf.Tensor]:
+        """Return one tensor [B, H, T, size] a size of x [B, T, D] times a fused kernel."""
+        return _split_heads(self._project(x, kernel), self.num_heads, sizes)
+
+    def _project(self, x, kernel):
+        return linear.project(x, tf.convert_to_tensor(kernel), self.compute_dtype)
 
     def _add_fused(self, name: str, sizes: Sequence[int]):
         """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel.
@@ -108,65 +173,8 @@ class _MultiHeadAttention(keras.layers.Layer):
         shape = (self.d_model, sum(widths))
         return self.add_weight(name=name, shape=shape, initializer=initializer)
 
-    def _add_output(self):
-        shape = (self.num_heads * self.d_v, self.d_model)
-        return self.add_weight(name="output", shape=shape)
 
-    def _project(self, x, kernel):
-        return linear.project(x, tf.convert_to_tensor(kernel), self.compute_dtype)
-
-
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class SelfAttention(_MultiHeadAttention):
-    """Attention of a sequence over itself."""
-
-    def build(self, input_shape=None):
-        self.qkv = self._add_fused("qkv", [self.d_k, self.d_k, self.d_v])
-        self.output_kernel = self._add_output()
-
-    def call(self, x, bias=None, noise=None):
-        """Attend from and to x [B, T, D]; return [B, T, D] in the compute type."""
-        queries, memory = self.project(x)
-        return self.attend(queries, memory, bias, noise)
-
-    def project(self, x: tf.Tensor) -> tuple[tf.Tensor, KeysValues]:
-        """Return the queries [B, H, T, d_k], keys and values of x [B, T, D]."""
-        sizes = [self.d_k, self.d_k, self.d_v]
-        q, k, v = split_heads(self._project(x, self.qkv), self.num_heads, sizes)
-        return q, KeysValues(k, v)
-
-
-@keras.saving.register_keras_serializable(package="t2t_lite")
-class CrossAttention(_MultiHeadAttention):
-    """Attention of the decoder over the encoder's output."""
-
-    def build(self, input_shape=None):
-        self.q = self._add_fused("q", [self.d_k])
-        self.kv = self._add_fused("kv", [self.d_k, self.d_v])
-        self.output_kernel = self._add_output()
-
-    def call(self, x, memory, bias=None, noise=None, watch=None):
-        """Attend from x [B, T, D] to memory (KeysValues); return [B, T, D].
-
-        `watch` is called with what the weights are made from (see `Watch`).
-        """
-        queries = self.project(x)
-        if watch:
-            watch(queries, memory.keys, bias)
-        return self.attend(queries, memory, bias, noise)
-
-    def project(self, x: tf.Tensor) -> tf.Tensor:
-        """Return the queries [B, H, T, d_k] of x [B, T, D]."""
-        (queries,) = split_heads(self._project(x, self.q), self.num_heads, [self.d_k])
-        return queries
-
-    def memory(self, encoded: tf.Tensor) -> KeysValues:
-        """Return the keys and values of encoded [B, S, D]; in decoding, once a sentence."""
-        sizes = [self.d_k, self.d_v]
-        return KeysValues(*split_heads(self._project(encoded, self.kv), self.num_heads, sizes))
-
-
-def split_heads(x: tf.Tensor, num_heads: int, sizes: Sequence[int]) -> list[tf.Tensor]:
+def _split_heads(x: tf.Tensor, num_heads: int, sizes: Sequence[int]) -> list[tf.Tensor]:
     """Cut fused projections [B, T, sum(H * size)] into one tensor [B, H, T, size] a size.
 
     Where all sizes are equal (all rows of Table 3 but B) one transpose serves all of them.
@@ -177,11 +185,48 @@ def split_heads(x: tf.Tensor, num_heads: int, sizes: Sequence[int]) -> list[tf.T
         x = tf.reshape(x, [batch, length, len(sizes), num_heads, sizes[0]])
         return tf.unstack(tf.transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
     parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
-    return [split_heads(part, num_heads, [size])[0] for part, size in zip(parts, sizes)]
+    return [_split_heads(part, num_heads, [size])[0] for part, size in zip(parts, sizes)]
 
 
-def attention_weights(queries: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor:
-    """Return softmax(Q K^T / sqrt(d_k) + bias) as float32 [B, H, T, S]."""
-    scale = tf.constant(queries.shape[-1] ** -0.5, queries.dtype)
-    scores = tf.cast(tf.matmul(queries * scale, keys, transpose_b=True), tf.float32)
-    return tf.nn.softmax(scores if bias is None else scores + bias)
+class Attended(NamedTuple):
+    """What the weights of one call of a layer come from: see attention_weights."""
+
+    queries: tf.Tensor
+    keys: tf.Tensor
+    bias: tf.Tensor | None
+
+    def weights(self, num_heads: int | None = None) -> tf.Tensor:
+        """Return the weights, without dropout, of all or only the first heads: float32
+        [B, H, T, S]."""
+        return attention_weights(self.queries[:, :num_heads], self.keys[:, :num_heads], self.bias)
+
+
+_attended: contextvars.ContextVar[dict[str, Attended] | None] = contextvars.ContextVar(
+    "attended", default=None
+)
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[dict[str, Attended]]:
+    """Record what the layers of a model attend to while it is called in this context.
+
+    Layers are named as in a checkpoint. Only weights that are asked for are computed. In a
+    tf.function both the call and the use belong inside it.
+
+    >>> with attention.recording() as attended:
+    ...     model(inputs, targets)
+    >>> attended["decoder_0/cross_attention"].weights()     # [B, H, T, S]
+    """
+    attended: dict[str, Attended] = {}
+    token = _attended.set(attended)
+    try:
+        yield attended
+    finally:
+        _attended.reset(token)
+
+
+def _record(layer: keras.layers.Layer, inputs: Attended) -> None:
+    attended = _attended.get()
+    if attended is not None:
+        # "transformer/decoder_0/cross_attention": the model's own name is left out.
+        attended[layer.path.partition("/")[2] or layer.name] = inputs

@@ -6,10 +6,9 @@ Shapes: V rows (the vocabulary, rounded up), D d_model.
 import keras
 import tensorflow as tf
 
-PAD_ID = 0
+from t2t_lite.text import vocabulary
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class SharedEmbedding(keras.layers.Layer):
     """Look ids up and multiply by sqrt(d_model); PAD is the zero vector.
 
@@ -31,11 +30,8 @@ class SharedEmbedding(keras.layers.Layer):
     def call(self, ids):
         """Map ids [...] to float32 vectors [..., D]."""
         rows = lookup(tf.convert_to_tensor(self.matrix), ids)
-        not_pad = tf.cast(tf.not_equal(ids, PAD_ID), tf.float32)[..., None]
+        not_pad = tf.cast(tf.not_equal(ids, vocabulary.PAD_ID), tf.float32)[..., None]
         return tf.cast(rows, tf.float32) * (not_pad * self.d_model**0.5)
-
-    def get_config(self):
-        return {**super().get_config(), "num_rows": self.num_rows, "d_model": self.d_model}
 
 
 @tf.custom_gradient

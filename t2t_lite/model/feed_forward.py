@@ -6,7 +6,6 @@ import tensorflow as tf
 from t2t_lite.model import dropout, linear
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class FeedForward(keras.layers.Layer):
     """Two linear maps with a ReLU between; [..., d_model] -> [..., d_ff] -> [..., d_model]."""
 
@@ -27,10 +26,6 @@ class FeedForward(keras.layers.Layer):
         hidden = self._linear(x, self.kernel_1, self.bias_1)
         hidden = dropout.dropout(tf.nn.relu(hidden), self.relu_dropout, noise)
         return self._linear(hidden, self.kernel_2, self.bias_2)
-
-    def get_config(self):
-        config = {"d_model": self.d_model, "d_ff": self.d_ff, "relu_dropout": self.relu_dropout}
-        return {**super().get_config(), **config}
 
     def _linear(self, x, kernel, bias):
         y = linear.project(x, tf.convert_to_tensor(kernel), self.compute_dtype)

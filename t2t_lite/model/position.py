@@ -1,7 +1,7 @@
 """Position encodings (Section 3.5 and row E of Table 3).
 
 `sinusoid` is the paper's: PE(pos, 2i) = sin(pos / 10000^(2i / D)), PE(pos, 2i + 1) = cos(same).
-`sinusoid_t2t` is tensor2tensor's: all sines, then all cosines, wavelengths in D / 2 - 1 intervals.
+`sinusoid_t2t`: all sines, then all cosines, wavelengths in D / 2 - 1 intervals, not D / 2.
 `learned` is a table of vectors.
 """
 
@@ -11,7 +11,6 @@ import keras
 import tensorflow as tf
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class PositionEncoding(keras.layers.Layer):
     """Turn positions into vectors.
 
@@ -43,11 +42,7 @@ class PositionEncoding(keras.layers.Layer):
             return tf.gather(table, tf.minimum(positions, self.max_length - 1))
         if self.kind == "sinusoid":
             return sinusoid(positions, self.d_model)
-        return sinusoid_t2t(positions, self.d_model)
-
-    def get_config(self):
-        config = {"kind": self.kind, "d_model": self.d_model, "max_length": self.max_length}
-        return {**super().get_config(), **config}
+        return sinusoid_halves(positions, self.d_model)
 
 
 def sinusoid(positions: tf.Tensor, d_model: int) -> tf.Tensor:
@@ -58,8 +53,8 @@ def sinusoid(positions: tf.Tensor, d_model: int) -> tf.Tensor:
     return tf.reshape(pairs, tf.concat([tf.shape(positions), [d_model]], 0))
 
 
-def sinusoid_t2t(positions: tf.Tensor, d_model: int) -> tf.Tensor:
-    """Return tensor2tensor's encoding [..., D]: position 0 is 0, ..., 0, 1, ..., 1."""
+def sinusoid_halves(positions: tf.Tensor, d_model: int) -> tf.Tensor:
+    """Return the encoding `sinusoid_t2t` [..., D]: position 0 is 0, ..., 0, 1, ..., 1."""
     step = math.log(10_000) / max(d_model // 2 - 1, 1)
     rates = [math.exp(-i * step) for i in range(d_model // 2)]
     angles = tf.cast(positions, tf.float32)[..., None] * tf.constant(rates)

@@ -3,18 +3,17 @@
 Shapes: B batch, S source length, T target length, D d_model, H heads, K head size, V vocabulary.
 
 The residual stream and layer norms are float32 whatever the compute type; sub-layers compute in
-the type of their policy ("float32", "mixed_bfloat16": float32 variables; "bfloat16": for decoding).
+the type of their policy ("float32", "mixed_bfloat16" with float32 variables, or "bfloat16").
 """
 
-import dataclasses
-from collections.abc import Callable, Mapping
+import functools
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.model import attention, embedding, feed_forward, normalization, position
+from t2t_lite.model import attention, embedding, feed_forward, normalization, position, residual
 from t2t_lite.model import dropout as dropouts
 
 
@@ -42,21 +41,19 @@ class Packing(NamedTuple):
 class _StackLayer(keras.layers.Layer):
     """What the layers of both stacks share: self-attention, feed-forward, residuals."""
 
-    def __init__(self, hparams: config.HParams | dict, **kwargs):
+    def __init__(self, hparams: config.HParams, **kwargs):
         super().__init__(autocast=False, **kwargs)
-        self.hparams = _hparams(hparams)
-        self.self_attention = attention.SelfAttention(
-            **_attention_sizes(self.hparams), name="self_attention", dtype=self.dtype_policy
-        )
-        self.self_attention_norm = _norm(self.hparams, "self_attention_norm")
+        self.hparams = hparams
+        self.self_attention = self._attention("self_attention")
+        self.self_attention_norm = _norm(hparams, "self_attention_norm")
         self.feed_forward = feed_forward.FeedForward(
-            self.hparams.d_model,
-            self.hparams.d_ff,
-            relu_dropout=self.hparams.relu_dropout,
+            hparams.d_model,
+            hparams.d_ff,
+            relu_dropout=hparams.relu_dropout,
             name="feed_forward",
             dtype=self.dtype_policy,
         )
-        self.feed_forward_norm = _norm(self.hparams, "feed_forward_norm")
+        self.feed_forward_norm = _norm(hparams, "feed_forward_norm")
 
     def build(self, input_shape=None):
         self.self_attention.build()
@@ -64,65 +61,68 @@ class _StackLayer(keras.layers.Layer):
         self.feed_forward.build()
         self.feed_forward_norm.build()
 
-    def get_config(self):
-        return {**super().get_config(), "hparams": dataclasses.asdict(self.hparams)}
+    def _attention(self, name: str, *, cross: bool = False) -> attention.MultiHeadAttention:
+        return attention.MultiHeadAttention(
+            self.hparams.d_model,
+            self.hparams.num_heads,
+            d_k=self.hparams.d_k,
+            d_v=self.hparams.d_v,
+            cross=cross,
+            qkv_gain=self.hparams.qkv_gain,
+            attention_dropout=self.hparams.attention_dropout,
+            name=name,
+            dtype=self.dtype_policy,
+        )
 
-    def _residual(self, x, norm, sublayer, noise):
-        return residual(x, sublayer, norm=norm, hparams=self.hparams, noise=noise)
-
-    def _feed_forward(self, x, noise):
-        return self._residual(
-            x, self.feed_forward_norm, lambda y: self.feed_forward(y, noise=noise), noise
+    def _residual(self, noise):
+        """Return the function (x, sublayer, norm) that adds a sub-layer: see residual."""
+        return functools.partial(
+            residual.residual,
+            pre_norm=self.hparams.pre_norm,
+            dropout_rate=self.hparams.dropout,
+            noise=noise,
         )
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class EncoderLayer(_StackLayer):
     """Self-attention and a feed-forward network, each with dropout, residual and layer norm."""
 
     def call(self, x, bias, noise=None):
         """Map x [B, S, D] to [B, S, D]; `bias` hides padding."""
-        x = self._residual(
-            x, self.self_attention_norm, lambda y: self.self_attention(y, bias, noise=noise), noise
+        add = self._residual(noise)
+        x = add(
+            x, lambda y: self.self_attention(y, bias=bias, noise=noise), self.self_attention_norm
         )
-        return self._feed_forward(x, noise)
+        return add(x, lambda y: self.feed_forward(y, noise=noise), self.feed_forward_norm)
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class DecoderLayer(_StackLayer):
     """Self-attention over what is already written, attention over the source, feed-forward."""
 
-    def __init__(self, hparams: config.HParams | dict, **kwargs):
+    def __init__(self, hparams: config.HParams, **kwargs):
         super().__init__(hparams, **kwargs)
-        self.cross_attention = attention.CrossAttention(
-            **_attention_sizes(self.hparams), name="cross_attention", dtype=self.dtype_policy
-        )
-        self.cross_attention_norm = _norm(self.hparams, "cross_attention_norm")
+        self.cross_attention = self._attention("cross_attention", cross=True)
+        self.cross_attention_norm = _norm(hparams, "cross_attention_norm")
 
     def build(self, input_shape=None):
         super().build()
         self.cross_attention.build()
         self.cross_attention_norm.build()
 
-    def call(self, x, bias, encoded, noise=None, watch=None):
-        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`.
-
-        `watch` (attention.Watch) sees the attention over the source.
-        """
-        memory = self.cross_attention.memory(encoded.states)
-        x = self._residual(
-            x, self.self_attention_norm, lambda y: self.self_attention(y, bias, noise=noise), noise
+    def call(self, x, bias, encoded, noise=None):
+        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`."""
+        add = self._residual(noise)
+        x = add(
+            x, lambda y: self.self_attention(y, bias=bias, noise=noise), self.self_attention_norm
         )
-        x = self._residual(
+        x = add(
             x,
+            lambda y: self.cross_attention(y, encoded.states, bias=encoded.bias, noise=noise),
             self.cross_attention_norm,
-            lambda y: self.cross_attention(y, memory, encoded.bias, noise=noise, watch=watch),
-            noise,
         )
-        return self._feed_forward(x, noise)
+        return add(x, lambda y: self.feed_forward(y, noise=noise), self.feed_forward_norm)
 
 
-@keras.saving.register_keras_serializable(package="t2t_lite")
 class Transformer(keras.Model):
     """The whole model.
 
@@ -135,7 +135,7 @@ class Transformer(keras.Model):
 
     def __init__(
         self,
-        hparams: config.HParams | dict,
+        hparams: config.HParams,
         vocab_size: int,
         *,
         vocab_multiple: int = 8,
@@ -143,9 +143,8 @@ class Transformer(keras.Model):
         **kwargs,
     ):
         super().__init__(dtype=dtype, autocast=False, **kwargs)
-        self.hparams = hparams = _hparams(hparams)
+        self.hparams = hparams
         self.vocab_size = vocab_size
-        self.vocab_multiple = vocab_multiple
         policy = self.dtype_policy
         num_rows = -(-vocab_size // vocab_multiple) * vocab_multiple
         self.embedding = embedding.SharedEmbedding(
@@ -205,13 +204,11 @@ class Transformer(keras.Model):
         encoded: Encoded,
         noise: dropouts.Noise | None = None,
         packing: Packing | None = None,
-        watch: Mapping[int, attention.Watch] | None = None,
     ) -> tf.Tensor:
         """Return the states [B, T, D] that predict targets [B, T], teacher forced.
 
         The decoder's input is the targets' embeddings shifted right, a zero vector in front (of
-        each sentence, in packed rows). `watch` are functions to call with the queries, keys and
-        bias of some layers' attention over the source.
+        each sentence, in packed rows).
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
@@ -224,8 +221,8 @@ class Transformer(keras.Model):
             memory_bias = attention.same_segment_bias(packing.segments, encoded.segments)
             encoded = encoded._replace(bias=memory_bias)
         x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
-        for number, layer in enumerate(self.decoder_layers):
-            x = layer(x, bias, encoded, noise=noise, watch=watch.get(number) if watch else None)
+        for layer in self.decoder_layers:
+            x = layer(x, bias, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
@@ -240,36 +237,6 @@ class Transformer(keras.Model):
         prefix = f"{self.name}/"
         return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
 
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "hparams": dataclasses.asdict(self.hparams),
-            "vocab_size": self.vocab_size,
-            "vocab_multiple": self.vocab_multiple,
-        }
-
-
-def residual(
-    x: tf.Tensor,
-    sublayer: Callable[[tf.Tensor], tf.Tensor],
-    *,
-    norm: normalization.LayerNorm,
-    hparams: config.HParams,
-    noise: dropouts.Noise | None,
-) -> tf.Tensor:
-    """Return LayerNorm(x + Dropout(Sublayer(x))), or x + Dropout(Sublayer(LayerNorm(x)))."""
-    y = sublayer(norm(x)) if hparams.pre_norm else sublayer(x)
-    y = tf.cast(dropouts.dropout(y, hparams.dropout, noise), tf.float32)
-    return x + y if hparams.pre_norm else norm(x + y)
-
 
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
     return normalization.LayerNorm(hparams.d_model, name=name, dtype="float32")
-
-
-def _attention_sizes(hparams: config.HParams) -> dict:
-    return {name: getattr(hparams, name) for name in attention.HPARAMS}
-
-
-def _hparams(hparams: config.HParams | dict) -> config.HParams:
-    return config.HParams(**hparams) if isinstance(hparams, dict) else hparams

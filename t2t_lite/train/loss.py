@@ -1,5 +1,5 @@
-"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient;
-and guided alignment, for parsers.
+"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient; and guided
+alignment, a further loss.
 
 Shapes: N target tokens (all positions of a batch), D d_model, V vocabulary.
 
@@ -22,10 +22,11 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.model import attention, linear
+from t2t_lite.model import linear
+from t2t_lite.text import vocabulary
 
-# The least probability whose logarithm is taken: a float32 softmax gives 0 below 1e-38.
-_TINY = 1e-37
+# The smallest probability whose logarithm is taken: a float32 softmax gives 0 below 1e-38.
+_SMALLEST = 1e-37
 
 
 class TokenLosses(NamedTuple):
@@ -41,7 +42,7 @@ class TokenLosses(NamedTuple):
 
 def token_weights(targets: tf.Tensor) -> tf.Tensor:
     """Return 1.0 for each token and 0.0 for padding: targets [[5, 1, 0]] -> [[1., 1., 0.]]."""
-    return tf.cast(tf.not_equal(targets, 0), tf.float32)
+    return tf.cast(tf.not_equal(targets, vocabulary.PAD_ID), tf.float32)
 
 
 def smoothed_cross_entropy(
@@ -100,30 +101,22 @@ def smoothed_cross_entropy(
 
 
 def misalignment(
-    queries: tf.Tensor,
-    keys: tf.Tensor,
-    bias: tf.Tensor,
-    alignment: tf.Tensor,
-    weights: tf.Tensor,
+    attention_weights: tf.Tensor, alignment: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
-    """Return the weighted sum of -log(the attention that the first head gives to the right places).
+    """Return the weighted sum of -log(the attention that a head gives to the right places).
 
     As a further loss it teaches that head where to look ("guided alignment", Chen et al. 2016),
-    which from the translations' own loss alone takes long to learn where outputs do not resemble
-    inputs: a parser has to count.
+    which from the outputs' own loss alone takes long to learn where outputs do not resemble inputs.
 
     Args:
-      queries: [B, H, T, d_k].
-      keys: [B, H, S, d_k].
-      bias: float32, broadcasts to [B, 1, T, S].
+      attention_weights: float32 [B, T, S], of the one head.
       alignment: float32 [B, T, S], 1.0 at the right places; tokens that have none count as 0.
       weights: float32 [B, T].
     """
-    found = attention.attention_weights(queries[:, :1], keys[:, :1], bias)[:, 0]
     is_aligned = tf.reduce_max(alignment, axis=2)
-    losses = _negative_log(tf.reduce_sum(found * alignment, axis=2))
+    losses = _negative_log(tf.reduce_sum(attention_weights * alignment, axis=2))
     return tf.reduce_sum(weights * is_aligned * losses)
 
 
 def _negative_log(probability: tf.Tensor) -> tf.Tensor:
-    return -tf.math.log(tf.maximum(probability, _TINY))
+    return -tf.math.log(tf.maximum(probability, _SMALLEST))

@@ -1,9 +1,11 @@
-"""Loss, perplexity and accuracy over a split, and how a run's numbers are printed."""
+"""Loss, perplexity and accuracy over a split."""
 
 import math
 from typing import NamedTuple
 
 import tensorflow as tf
+
+from t2t_lite.train import loss
 
 
 class TokenCounts(NamedTuple):
@@ -25,7 +27,7 @@ class Evaluation(NamedTuple):
 
 def token_counts(logits: tf.Tensor, targets: tf.Tensor) -> TokenCounts:
     """Count logits [B, T, V] against targets [B, T]; padding counts nowhere."""
-    weights = tf.cast(tf.not_equal(targets, 0), tf.float32)
+    weights = loss.token_weights(targets)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
     guesses = tf.argmax(logits, axis=-1, output_type=targets.dtype)
     return TokenCounts(
@@ -37,6 +39,6 @@ def token_counts(logits: tf.Tensor, targets: tf.Tensor) -> TokenCounts:
 
 def evaluation(likelihood: float, correct: float, tokens: float) -> Evaluation:
     """Return the means of summed counts; perplexity e^loss (infinite rather than an overflow)."""
-    loss = likelihood / max(tokens, 1)
-    perplexity = math.exp(loss) if loss < 700 else math.inf
-    return Evaluation(loss, perplexity, correct / max(tokens, 1), int(tokens))
+    mean = likelihood / max(tokens, 1)
+    perplexity = math.exp(mean) if mean < 700 else math.inf
+    return Evaluation(mean, perplexity, correct / max(tokens, 1), int(tokens))

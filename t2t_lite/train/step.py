@@ -16,7 +16,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.model import dropout, transformer
+from t2t_lite.model import attention, dropout, transformer
 from t2t_lite.train import loss, metrics, optimizer
 
 
@@ -87,14 +87,12 @@ class TrainStep:
     def micro_batches(self, batch: Mapping[str, tf.Tensor]) -> int:
         """Return into how many parts a replica cuts its rows, one after the other.
 
-        As many as keep a part's tokens, padding included, within
-        `max_tokens_per_device`.
+        As many as keep a part's tokens, padding included, within `max_tokens_per_device`.
         """
         rows = -(-batch["inputs"].shape[0] // self._strategy.num_replicas_in_sync)
         tokens = rows * max(batch["inputs"].shape[1], batch["targets"].shape[1])
         limit = self._hparams.max_tokens_per_device
-        needed = -(-tokens // limit) if limit else 1
-        return min(rows, needed)
+        return min(rows, -(-tokens // limit)) if limit else 1
 
     def _make_update(self, batch, step, learning_rate) -> StepResult:
         weights = loss.token_weights(batch["targets"])
@@ -162,22 +160,10 @@ class TrainStep:
 
     def _gradients(self, batch, seed):
         noise = dropout.Noise(seed)
-        further_losses = []
-
-        def guide(queries, keys, bias):
-            assert self._align
-            alignment = self._align(batch["inputs"], batch["targets"])
-            misalignment = loss.misalignment(queries, keys, bias, alignment, batch["weights"])
-            further_losses.append(self._hparams.guided_alignment * misalignment)
-
-        with tf.GradientTape() as tape:
+        with tf.GradientTape() as tape, attention.recording() as attended:
             encoded = self._model.encode(batch["inputs"], noise, _packing(batch, "inputs"))
             states = self._model.decode(
-                batch["targets"],
-                encoded,
-                noise,
-                _packing(batch, "targets"),
-                watch={self._hparams.num_decoder_layers // 2: guide} if self._align else None,
+                batch["targets"], encoded, noise, _packing(batch, "targets")
             )
             losses = loss.smoothed_cross_entropy(
                 states,
@@ -187,7 +173,14 @@ class TrainStep:
                 label_smoothing=self._hparams.label_smoothing,
                 dtype=self._model.compute_dtype,
             )
-            total = tf.add_n([losses.smoothed, *further_losses])
+            total = losses.smoothed
+            if self._align:
+                guided = f"decoder_{self._hparams.num_decoder_layers // 2}/cross_attention"
+                total += self._hparams.guided_alignment * loss.misalignment(
+                    attended[guided].weights(num_heads=1)[:, 0],
+                    self._align(batch["inputs"], batch["targets"]),
+                    batch["weights"],
+                )
         return losses, tape.gradient(total, list(self._variables.values()))
 
 

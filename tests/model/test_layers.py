@@ -38,11 +38,10 @@ def test_layer_norm_equals_its_definition_and_automatic_gradient():
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
         return (x - mean) / tf.sqrt(variance + 1e-6) * scale + bias
 
-    def ours(x, scale, bias):
-        return normalization.layer_norm(x, scale, bias, tf.constant(1e-6))
-
     inputs = _normal(2, 3, 8), _normal(8), _normal(8)
-    (y, gradients), (plain_y, plain_gradients) = (_gradients(f, *inputs) for f in (ours, plain))
+    (y, gradients), (plain_y, plain_gradients) = (
+        _gradients(f, *inputs) for f in (normalization.layer_norm, plain)
+    )
     np.testing.assert_allclose(y, plain_y, atol=1e-5)
     for a, b in zip(gradients, plain_gradients):
         np.testing.assert_allclose(a, b, atol=1e-5)
@@ -64,21 +63,29 @@ def test_bias_and_lookup_have_the_automatic_gradient():
             np.testing.assert_allclose(a, b, atol=1e-6)
 
 
+@pytest.mark.parametrize("cross", [False, True])
 @pytest.mark.parametrize(("d_k", "d_v"), [(4, 4), (3, 5)])
-def test_self_attention_equals_the_formula_head_by_head(d_k, d_v):
+def test_multi_head_attention_equals_the_formula_head_by_head(d_k, d_v, cross):
     heads, width = 2, 6
-    layer = attention.SelfAttention(width, heads, d_k=d_k, d_v=d_v)
+    layer = attention.MultiHeadAttention(width, heads, d_k=d_k, d_v=d_v, cross=cross)
     layer.build()
     x = _normal(2, 5, width)
-    bias = attention.causal_bias(5)
-    q, k, v = np.split(layer.qkv.numpy(), [heads * d_k, 2 * heads * d_k], axis=1)
+    memory = _normal(2, 7, width) if cross else x
+    if cross:
+        q = layer.q.numpy()
+        k, v = np.split(layer.kv.numpy(), [heads * d_k], axis=1)
+        bias = attention.padding_bias(tf.constant([[4, 5, 6, 7, 8, 9, 1], [4, 5, 1, 0, 0, 0, 0]]))
+    else:
+        q, k, v = np.split(layer.qkv.numpy(), [heads * d_k, 2 * heads * d_k], axis=1)
+        bias = attention.causal_bias(5)
     expected = np.zeros((2, 5, width))
     for h in range(heads):
         key, value = slice(h * d_k, (h + 1) * d_k), slice(h * d_v, (h + 1) * d_v)
-        scores = (x @ q[:, key]) @ tf.transpose(x @ k[:, key], [0, 2, 1]) / math.sqrt(d_k)
-        weights = tf.nn.softmax(scores + bias[0])
-        expected += (weights @ (x @ v[:, value])) @ layer.output_kernel.numpy()[value]
-    np.testing.assert_allclose(layer(x, bias), expected, atol=1e-5)
+        scores = (x @ q[:, key]) @ tf.transpose(memory @ k[:, key], [0, 2, 1]) / math.sqrt(d_k)
+        weights = tf.nn.softmax(scores + bias[:, 0])
+        expected += (weights @ (memory @ v[:, value])) @ layer.output_kernel.numpy()[value]
+    output = layer(x, memory if cross else None, bias=bias)
+    np.testing.assert_allclose(output, expected, atol=1e-5)
 
 
 def test_attention_to_padding_is_exactly_zero():
@@ -90,7 +97,7 @@ def test_attention_to_padding_is_exactly_zero():
 
 @pytest.mark.parametrize("gain", [1.0, 0.5])
 def test_fused_kernels_are_initialised_part_by_part(gain):
-    layer = attention.SelfAttention(256, 4, d_k=16, d_v=128, qkv_gain=gain)
+    layer = attention.MultiHeadAttention(256, 4, d_k=16, d_v=128, qkv_gain=gain)
     layer.build()
     for part, width in zip(np.split(layer.qkv.numpy(), [64, 128], axis=1), (64, 64, 512)):
         limit = gain * math.sqrt(6 / (256 + width))  # Glorot uniform
@@ -119,9 +126,9 @@ def test_the_papers_positions():
             np.testing.assert_allclose(encoded[row, 2 * i : 2 * i + 2], pair, atol=1e-5)
 
 
-def test_tensor2tensors_positions():
+def test_positions_in_halves():
     # Sines first; wavelengths from 1 to 10000 in D / 2 - 1 = 2 geometric steps.
-    encoded = position.sinusoid_t2t(tf.constant([3]), 6).numpy()[0]
+    encoded = position.sinusoid_halves(tf.constant([3]), 6).numpy()[0]
     angles = [3, 3 / 100, 3 / 10_000]
     expected = [*map(math.sin, angles), *map(math.cos, angles)]
     np.testing.assert_allclose(encoded, expected, atol=1e-5)

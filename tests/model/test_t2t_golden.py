@@ -51,26 +51,16 @@ def test_decoder_output_and_logits_agree(golden):
 def test_attention_weights_agree(golden):
     model, arrays = golden.model, golden.arrays
     inputs, targets = tf.constant(arrays["inputs"]), tf.constant(arrays["targets"])
-    seen = {}
-
-    def record(query, key, bias):
-        weights = attention_weights(query, key, bias)
-        seen[len(seen)] = weights.numpy()
-        return weights
-
-    attention_weights = attention.attention_weights
-    attention.attention_weights = record
-    try:
+    with attention.recording() as attended:
         model(inputs, targets)
-    finally:
-        attention.attention_weights = attention_weights
-    names = [f"encoder/layer_{i}/self_attention" for i in range(2)]
-    for i in range(2):
-        names += [f"decoder/layer_{i}/self_attention", f"decoder/layer_{i}/encdec_attention"]
-    assert len(seen) == len(names)
+    theirs_of = {f"encoder_{i}/self_attention": f"encoder/layer_{i}/self_attention" for i in (0, 1)}
+    for i in (0, 1):
+        theirs_of[f"decoder_{i}/self_attention"] = f"decoder/layer_{i}/self_attention"
+        theirs_of[f"decoder_{i}/cross_attention"] = f"decoder/layer_{i}/encdec_attention"
+    assert attended.keys() == theirs_of.keys()
     real = arrays["inputs"] != 0
-    for index, name in enumerate(names):
-        ours, theirs = seen[index], arrays[f"attention/{name}"]
+    for name, their_name in theirs_of.items():
+        ours, theirs = attended[name].weights().numpy(), arrays[f"attention/{their_name}"]
         if name.startswith("encoder"):  # queries at padding differ after the first layer, as above
             ours, theirs = ours.transpose(0, 2, 1, 3)[real], theirs.transpose(0, 2, 1, 3)[real]
         np.testing.assert_allclose(ours, theirs, atol=FORWARD, err_msg=name)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config, registry
-from t2t_lite.model import dropout, transformer
+from t2t_lite.model import attention, dropout, transformer
 
 TINY = config.HParams(
     d_model=16,
@@ -34,10 +34,10 @@ TARGETS = tf.constant([[9, 8, 1, 0, 0], [7, 6, 5, 4, 1]])
 @pytest.mark.parametrize("row", ["base", "base_a1", "base_b1", "base_c1", "base_c6", "base_e"])
 def test_the_built_model_has_the_counted_parameters(row):
     hparams = registry.hparams(f"transformer_{row}")
-    attention = hparams.d_model * hparams.num_heads * 2 * (hparams.d_k + hparams.d_v)
+    projections = hparams.d_model * hparams.num_heads * 2 * (hparams.d_k + hparams.d_v)
     rest = 2 * hparams.d_model * hparams.d_ff + hparams.d_ff + hparams.d_model
     rest += 4 * hparams.d_model
-    layers = hparams.num_encoder_layers * (3 * attention + 2 * rest + 2 * hparams.d_model)
+    layers = hparams.num_encoder_layers * (3 * projections + 2 * rest + 2 * hparams.d_model)
     positions = 256 * 512 if row == "base_e" else 0
     model = transformer.Transformer(hparams, 1000)
     assert model.count_params() == 1000 * hparams.d_model + layers + positions
@@ -104,12 +104,54 @@ def test_bfloat16_stays_near_float32():
     np.testing.assert_allclose(rounded(INPUTS, TARGETS), model(INPUTS, TARGETS), atol=0.1)
 
 
-def test_config_makes_the_same_model():
-    model = _model(pre_norm=True)
-    again = transformer.Transformer.from_config(model.get_config())
-    assert list(again.named_variables()) == list(model.named_variables())
-    layer = model.decoder_layers[0].cross_attention
-    assert type(layer).from_config(layer.get_config()).d_k == layer.d_k
+def test_variables_have_the_names_of_checkpoints():
+    names = list(_model(pre_norm=True, position_encoding="learned").named_variables())
+    assert names[:2] == ["embedding/matrix", "position/table"]
+    feed_forward = [f"feed_forward/{kind}_{n}" for n in (1, 2) for kind in ("kernel", "bias")]
+    norms = [f"{part}_norm" for part in ("self_attention", "feed_forward")]
+    encoder = {"self_attention/qkv", "self_attention/output", *feed_forward}
+    encoder |= {f"{norm}/{name}" for norm in norms for name in ("scale", "bias")}
+    decoder = encoder | {f"cross_attention/{name}" for name in ("q", "kv", "output")}
+    decoder |= {"cross_attention_norm/scale", "cross_attention_norm/bias"}
+    expected = {f"encoder_{i}/{name}" for i in range(2) for name in encoder}
+    expected |= {f"decoder_{i}/{name}" for i in range(2) for name in decoder}
+    expected |= {f"{s}_norm/{name}" for s in ("encoder", "decoder") for name in ("scale", "bias")}
+    assert set(names[2:]) == expected
+
+
+def test_attention_of_every_layer_can_be_seen():
+    model = _model()
+
+    @tf.function
+    def weights(inputs, targets):
+        with attention.recording() as attended:
+            model(inputs, targets)
+        return {name: inputs.weights() for name, inputs in attended.items()}
+
+    found = weights(INPUTS, TARGETS)
+    names = [f"encoder_{i}/self_attention" for i in range(2)]
+    names += [f"decoder_{i}/{part}_attention" for i in range(2) for part in ("self", "cross")]
+    assert sorted(found) == sorted(names)
+    for name in names:
+        np.testing.assert_allclose(tf.reduce_sum(found[name], axis=3), 1.0, atol=1e-5)
+    assert found["decoder_1/cross_attention"].shape == (2, 2, 5, 6)
+    # Nothing looks at padding, and no target at what comes after it.
+    assert not found["decoder_1/cross_attention"].numpy()[0, :, :, 4:].any()
+    assert not np.triu(found["decoder_0/self_attention"], k=1).any()
+
+
+def test_nothing_is_recorded_outside_its_context():
+    model = _model()
+    with attention.recording() as outer:
+        model.encode(INPUTS)
+        with attention.recording() as inner:
+            model(INPUTS, TARGETS)
+    model(INPUTS, TARGETS)
+    assert len(outer) == 2
+    assert len(inner) == 6
+    first_head = inner["encoder_0/self_attention"].weights(num_heads=1)
+    both = inner["encoder_0/self_attention"].weights()
+    np.testing.assert_allclose(first_head, both[:, :1], atol=1e-6)
 
 
 def test_initial_logits_have_unit_scale():

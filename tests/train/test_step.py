@@ -66,7 +66,6 @@ def plain():
     ("changes", "kwargs"),
     [
         ({}, {"strategy": "mirrored"}),
-        ({"accumulation_steps": 3}, {}),
         ({"max_tokens_per_device": 15}, {}),
         ({"max_tokens_per_device": 15}, {"strategy": "mirrored"}),
         ({}, {"xla": True}),
@@ -88,14 +87,10 @@ def _diagonal(inputs, targets):
 
 def _diagonal_attention(model, batch):
     """Return the weight that the first head of the guided layer puts on the diagonal."""
-    seen = []
-    model.decode(
-        batch["targets"],
-        model.encode(batch["inputs"]),
-        watch={model.hparams.num_decoder_layers // 2: lambda *args: seen.append(args)},
-    )
-    ((queries, keys, bias),) = seen
-    weights = attention.attention_weights(queries, keys, bias)[:, 0]
+    with attention.recording() as attended:
+        model(batch["inputs"], batch["targets"])
+    guided = f"decoder_{model.hparams.num_decoder_layers // 2}/cross_attention"
+    weights = attended[guided].weights()[:, 0]
     return float(tf.reduce_mean(tf.linalg.diag_part(weights)))
 
 
@@ -112,13 +107,26 @@ def test_guided_alignment_teaches_one_head():
     assert found[1.0] > 0.6
 
 
+@pytest.fixture(scope="module")
+def plain_guided():
+    return _trajectory(dataclasses.replace(TINY, guided_alignment=0.5), align=_diagonal)
+
+
 @pytest.mark.integration
-def test_micro_batches_do_not_change_guided_alignment():
-    guided = dataclasses.replace(TINY, guided_alignment=0.5)
-    _, whole = _trajectory(guided, align=_diagonal)
-    _, parts = _trajectory(dataclasses.replace(guided, accumulation_steps=3), align=_diagonal)
-    for name, value in parts.items():
-        np.testing.assert_allclose(value, whole[name], atol=1e-5, err_msg=name)
+@pytest.mark.parametrize(
+    ("changes", "kwargs"),
+    [
+        ({"max_tokens_per_device": 15}, {}),
+        ({"max_tokens_per_device": 15}, {"strategy": "mirrored", "xla": True}),
+    ],
+    ids=str,
+)
+def test_devices_and_micro_batches_do_not_change_guided_alignment(plain_guided, changes, kwargs):
+    guided = dataclasses.replace(TINY, guided_alignment=0.5, **changes)
+    losses, weights = _trajectory(guided, align=_diagonal, **kwargs)
+    np.testing.assert_allclose(losses, plain_guided[0], atol=1e-5)
+    for name, value in weights.items():
+        np.testing.assert_allclose(value, plain_guided[1][name], atol=1e-5, err_msg=name)
 
 
 def test_the_loss_falls_and_is_traced_once_a_shape():
