@@ -203,7 +203,7 @@ def rows_of_ids(ids: tf.Tensor, max_length: int, vocab_size: int) -> Rows:
     is_token = (ids > vocabularies.EOS_ID) & (ids < vocab_size)
     is_blank = ~tf.reduce_any(is_token, axis=1)
     return _end_rows(
-        tf.ragged.boolean_mask(ids, is_token), max_length, tf.zeros_like(is_blank), is_blank
+        tf.ragged.boolean_mask(ids, is_token), max_length, tf.constant(False), is_blank
     )
 
 
