@@ -91,9 +91,28 @@ def read_pairs(
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write one line for each string, where a "\\n" inside one becomes a space."""
-    with replacing(path) as file:
-        file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
+    """Write one line for each string, where a "\\n" inside one becomes a space.
+
+    The file is compressed as its suffix says, the same lines to the same bytes every time.
+    """
+    with replacing(path) as file, _compressing(file, pathlib.Path(path).suffix.lower()) as stream:
+        for line in lines:
+            stream.write(line.replace("\n", " ").encode("utf-8") + b"\n")
+
+
+def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Return what compresses into an open file; leaving it leaves the file open."""
+    if suffix == ".gz":
+        return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    if suffix == ".xz":
+        return lzma.open(file, "wb")
+    if suffix == ".bz2":
+        return bz2.open(file, "wb")
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return contextlib.nullcontext(file)
 
 
 def write_json(path: Path, content: Any) -> None:

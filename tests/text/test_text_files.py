@@ -85,6 +85,18 @@ def test_written_lines_are_read_back(tmp_path):
     assert list(text_files.read_lines(tmp_path / "x")) == lines
 
 
+@pytest.mark.parametrize("suffix", text_files.SUFFIXES)
+def test_lines_are_compressed_as_the_suffix_says(tmp_path, suffix):
+    lines = [f"line {i}" for i in range(5_000)]
+    for name in ("x", "y"):
+        text_files.write_lines(tmp_path / f"{name}{suffix}", iter(lines))
+    assert list(text_files.read_lines(tmp_path / f"x{suffix}")) == lines
+    written = (tmp_path / f"x{suffix}").read_bytes()
+    assert written == (tmp_path / f"y{suffix}").read_bytes()
+    assert (len(written) < 25_000) == bool(suffix)  # 48,890 characters
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_pipe_is_written_to_and_a_link_stays_one(tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
