@@ -37,6 +37,22 @@ def test_bytes_that_are_not_utf8_are_replaced(tmp_path):
     assert list(text_files.read_lines(path)) == ["gr\ufffdn", "red"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_utf16_is_refused_with_how_to_convert_it(tmp_path, encoding, suffix):
+    path = tmp_path / f"x{suffix}"
+    text = "Zwei Hunde über Ä.\nDrei.\n".encode(encoding)
+    path.write_bytes(gzip.compress(text) if suffix else text)
+    with pytest.raises(errors.UserError, match=rf"{path.name} is UTF-16.*iconv -f UTF-16 -t UTF-8"):
+        list(text_files.read_lines(path))
+
+
+@pytest.mark.parametrize("line", [b"\x00", b"\x00\x00\x00\x00\x00\x00\x00\x00", b"a\x00dog", b""])
+def test_a_stray_nul_is_text(tmp_path, line):
+    (tmp_path / "x").write_bytes(line + b"\n")
+    assert list(text_files.read_lines(tmp_path / "x")) == [line.decode()]
+
+
 @pytest.mark.parametrize(("suffix", "compress"), [("", bytes), *COMPRESSIONS])
 def test_every_compression_reads_the_same(tmp_path, suffix, compress):
     (tmp_path / f"train.en{suffix}").write_bytes(compress("Zwei Hunde.\nÄ\n".encode()))
