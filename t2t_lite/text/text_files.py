@@ -5,6 +5,7 @@ its line, so two sides of a corpus never drift apart.
 """
 
 import bz2
+import codecs
 import contextlib
 import gzip
 import io
@@ -56,21 +57,35 @@ def open_binary(path: Path) -> IO[bytes]:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
     with naming_damage(path), open_binary(path) as file:
-        yield from decode_lines(file)
+        yield from decode_lines(file, name=path)
 
 
-def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
+def decode_lines(lines: Iterable[bytes], *, name: object = "the text") -> Iterator[str]:
     """Yield the lines of an open file as text, without their "\\n" (or "\\r\\n").
 
     A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
-    such a line is kept and can be counted.
+    such a line is kept and can be counted. Raises UserError, with the file's name, for UTF-16.
     """
     first = True
     for line in lines:
         if first:
-            line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            if _is_utf16(line):
+                raise errors.UserError(
+                    f"{name} is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
+                )
+            line, first = line.removeprefix(codecs.BOM_UTF8), False
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         yield line.decode("utf-8", errors="replace")
+
+
+def _is_utf16(first_line: bytes) -> bool:
+    """Return whether a file that begins so has a mark of UTF-16, or NUL for every other byte."""
+    if first_line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    even, odd = first_line[:2000:2], first_line[1:2000:2]
+    return len(even) > 3 and any(
+        2 * high.count(0) > len(high) and 0 not in low for high, low in ((even, odd), (odd, even))
+    )
 
 
 def read_pairs(
@@ -91,9 +106,28 @@ def read_pairs(
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write one line for each string, where a "\\n" inside one becomes a space."""
-    with replacing(path) as file:
-        file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
+    """Write one line for each string, where a "\\n" inside one becomes a space.
+
+    The file is compressed as its suffix says, the same lines to the same bytes every time.
+    """
+    with replacing(path) as file, _compressing(file, pathlib.Path(path).suffix.lower()) as stream:
+        for line in lines:
+            stream.write(line.replace("\n", " ").encode("utf-8") + b"\n")
+
+
+def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Return what compresses into an open file; leaving it leaves the file open."""
+    if suffix == ".gz":
+        return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    if suffix == ".xz":
+        return lzma.open(file, "wb")
+    if suffix == ".bz2":
+        return bz2.open(file, "wb")
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return contextlib.nullcontext(file)
 
 
 def write_json(path: Path, content: Any) -> None:

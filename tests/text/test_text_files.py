@@ -37,6 +37,22 @@ def test_bytes_that_are_not_utf8_are_replaced(tmp_path):
     assert list(text_files.read_lines(path)) == ["gr\ufffdn", "red"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_utf16_is_refused_with_how_to_convert_it(tmp_path, encoding, suffix):
+    path = tmp_path / f"x{suffix}"
+    text = "Zwei Hunde über Ä.\nDrei.\n".encode(encoding)
+    path.write_bytes(gzip.compress(text) if suffix else text)
+    with pytest.raises(errors.UserError, match=rf"{path.name} is UTF-16.*iconv -f UTF-16 -t UTF-8"):
+        list(text_files.read_lines(path))
+
+
+@pytest.mark.parametrize("line", [b"\x00", b"\x00\x00\x00\x00\x00\x00\x00\x00", b"a\x00dog", b""])
+def test_a_stray_nul_is_text(tmp_path, line):
+    (tmp_path / "x").write_bytes(line + b"\n")
+    assert list(text_files.read_lines(tmp_path / "x")) == [line.decode()]
+
+
 @pytest.mark.parametrize(("suffix", "compress"), [("", bytes), *COMPRESSIONS])
 def test_every_compression_reads_the_same(tmp_path, suffix, compress):
     (tmp_path / f"train.en{suffix}").write_bytes(compress("Zwei Hunde.\nÄ\n".encode()))
@@ -83,6 +99,18 @@ def test_written_lines_are_read_back(tmp_path):
     lines = ["one", "", "two\u2028three", "four"]
     text_files.write_lines(tmp_path / "x", lines)
     assert list(text_files.read_lines(tmp_path / "x")) == lines
+
+
+@pytest.mark.parametrize("suffix", text_files.SUFFIXES)
+def test_lines_are_compressed_as_the_suffix_says(tmp_path, suffix):
+    lines = [f"line {i}" for i in range(5_000)]
+    for name in ("x", "y"):
+        text_files.write_lines(tmp_path / f"{name}{suffix}", iter(lines))
+    assert list(text_files.read_lines(tmp_path / f"x{suffix}")) == lines
+    written = (tmp_path / f"x{suffix}").read_bytes()
+    assert written == (tmp_path / f"y{suffix}").read_bytes()
+    assert (len(written) < 25_000) == bool(suffix)  # 48,890 characters
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_pipe_is_written_to_and_a_link_stays_one(tmp_path):
