@@ -28,11 +28,13 @@ BATCHING_FILE = "batching_params.pbtxt"
 # Read by tensorflow_model_server --enable_batching --enable_per_model_batching_parameters.
 # Any size of batch runs, so none is padded (no allowed_batch_sizes), and a large one is cut into
 # parts by the graph itself. With no timeout a lone request never waits; requests that come while
-# all threads are busy make the next batch.
+# all threads are busy make the next batch. In it rows of ids have one width: the server repeats a
+# tensor's first element, which comes after EOS, where from_ids does not read.
 _BATCHING = """\
 max_batch_size { value: 1024 }
 batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 4 }
+pad_variable_length_inputs: true
 """
 Precision = Literal[options.Precision, "int8"]
 
