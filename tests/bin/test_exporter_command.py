@@ -63,7 +63,7 @@ def test_tensor2tensors_vocabulary_has_ids_only_and_it_says_so(shared_data, tmp_
     assert "signatures from_ids\nthe vocabulary is tensor2tensor's" in capsys.readouterr().out
     signatures = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures
     assert list(signatures) == ["from_ids"]
-    found = signatures["from_ids"](ids=tf.constant([subwords.encode("A dog runs.")]))
+    found = signatures["from_ids"](ids=tf.constant([[*subwords.encode("A dog runs."), 1]]))
     model = translator.Translator.from_output_dir(target)
     assert tuple(found["ids"].numpy()[0]) == model.translate(["A dog runs."])[0].ids
 
