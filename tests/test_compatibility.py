@@ -299,7 +299,7 @@ def test_an_export_answers_the_same(task, tmp_path, which):
         # An export of 0.1.0 may search freely and says how much of a tree it repaired.
         outputs.pop("repairs", None)
         record["outputs"].pop("repairs", None)
-        assert outputs.keys() == record["outputs"].keys()
+        assert outputs.keys() >= record["outputs"].keys()  # later exports say more
         for key, expected in record["outputs"].items():
             if outputs[key].dtype == np.float32:
                 np.testing.assert_allclose(outputs[key], expected, rtol=1e-5, atol=SCORE)
