@@ -7,6 +7,8 @@ its line, so two sides of a corpus never drift apart.
 import bz2
 import codecs
 import contextlib
+import fcntl
+import glob
 import gzip
 import io
 import itertools
@@ -14,6 +16,7 @@ import json
 import lzma
 import os
 import pathlib
+import secrets
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +28,7 @@ REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
+_INCOMPLETE = ".incomplete"
 _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, tarfile.TarError, EOFError)
 
 
@@ -145,7 +149,8 @@ def is_special(path: Path) -> bool:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under `path` when it is complete.
 
-    A link stays one, what it points to is replaced. What is no file is written to as it is.
+    A link stays one, what it points to is replaced. What is no file is written to as it is. Of
+    several writers at once the last to finish has the file.
     """
     if is_special(path):
         with open(path, "wb") as file:
@@ -153,16 +158,40 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         return
     path = pathlib.Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".incomplete")
+    _remove_leftovers(path)
+    name = f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_INCOMPLETE}"
+    temporary = path.with_name(name)
     try:
-        with open(temporary, "wb") as file:
+        with _locked(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def _locked(path: pathlib.Path) -> Iterator[IO[bytes]]:
+    """Open a new file with a lock that says its writer lives, where the file system has locks."""
+    with contextlib.ExitStack() as stack:
+        while True:
+            file = stack.enter_context(open(path, "xb"))
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if path.exists():  # if not, it was taken for a leftover before it was locked
+                break
+        yield file
+
+
+def _remove_leftovers(path: pathlib.Path) -> None:
+    """Remove what writers of `path` that were killed left behind."""
+    for leftover in path.parent.glob(f"{glob.escape(path.name)}.*{_INCOMPLETE}"):
+        # No file, gone meanwhile, or locked: its writer lives.
+        with contextlib.suppress(OSError), open(leftover, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover.unlink()
 
 
 @contextlib.contextmanager

@@ -2,8 +2,11 @@
 
 import concurrent.futures
 import gzip
+import json
 import lzma
 import os
+import subprocess
+import sys
 
 import pytest
 import zstandard
@@ -142,3 +145,48 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
         fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+WRITERS = """
+import concurrent.futures, sys
+from t2t_lite.text import text_files
+with concurrent.futures.ThreadPoolExecutor(50) as pool:
+    list(pool.map(lambda n: text_files.write_json(sys.argv[1], [n] * 1000), range(100)))
+"""
+
+
+def test_400_writers_at_once_write_whole_files_and_leave_nothing_else(tmp_path):
+    path = tmp_path / "run.json"
+    command = [sys.executable, "-c", WRITERS, str(path)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    errors_of = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, errors_of
+    written = json.loads(path.read_text())
+    assert written == [written[0]] * 1000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from t2t_lite.text import text_files
+with text_files.replacing(sys.argv[1]) as file:
+    file.write(b"half")
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_writer_left_goes_and_a_living_ones_stays(tmp_path):
+    path = tmp_path / "x [1]"  # with what is special in a pattern
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.readline()
+    text_files.write_lines(path, ["one"])
+    assert len(list(tmp_path.iterdir())) == 2
+    process.kill()
+    process.communicate()
+    text_files.write_lines(path, ["two"])
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "two\n"
