@@ -134,7 +134,8 @@ class Task:
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function (outputs, references) -> all figures, as text of several lines.
 
-        Raises UserError at once where the language is no code such as "de".
+        Raises UserError at once where the language is no code such as "de"; "" is one that nobody
+        knows.
         """
         raise NotImplementedError
 
