@@ -122,12 +122,11 @@ def _find(table: Mapping[str, Callable[[], Any]], kind: str, name: str) -> Calla
     for package in _CONTENT:
         load(package)
     if name not in table:
-        close = difflib.get_close_matches(name, table, n=3) or sorted(table)
+        close = difflib.get_close_matches(name, table, n=3)
+        meant = f"; did you mean {' or '.join(close)}?" if close else ":"
         raise errors.UserError(
-            f"unknown {kind} {name!r}; did you mean {' or '.join(close)}? "
-            "(--registry_help lists all)"
-            if len(close) <= 3
-            else f"unknown {kind} {name!r}; known are {', '.join(close)}"
+            f"unknown {kind} {name!r}{meant} --registry_help lists all, and --t2t_usr_dir=FOLDER "
+            "adds your own"
         )
     return table[name]
 

@@ -21,7 +21,7 @@ from t2t_lite.decode import options
 from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
-    from t2t_lite.decode import files, translator
+    from t2t_lite.decode import files, formats, translator
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
@@ -50,7 +50,8 @@ flags.DEFINE_string(
     "target_language",
     None,
     "Code of the split's target language, such as de, for the Moses-tokenized scores; default: the "
-    "problem's, which for parallel_text is en.",
+    "problem's. parallel_text does not know its own: they then follow the English rules, and say "
+    "so.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
@@ -59,6 +60,19 @@ flags.DEFINE_string(
 flags.DEFINE_bool("decode_interactive", False, "Translate what you type.", flag_values=FLAGS)
 flags.DEFINE_bool(
     "stream", False, "From a pipe: answer each line at once, not in batches.", flag_values=FLAGS
+)
+flags.DEFINE_bool(
+    "jsonl",
+    False,
+    "Write JSON, one object a line: text, score, tokens, whether input or output was cut, and what "
+    "--decode_hparams=token_scores=true,alignments=true ask for.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_bool(
+    "moses_nbest",
+    False,
+    "Write a line for each output: the input's number from 0 ||| text ||| score.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_string(
     "score_file",
@@ -120,6 +134,18 @@ def _check_flags() -> None:
         raise errors.UserError("the standard input is one file: --score_file or --decode_from_file")
     if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
         raise errors.UserError("--stream needs --decode_from_file=- and --decode_to_file=-")
+    if FLAGS.jsonl and FLAGS.moses_nbest:
+        raise errors.UserError("--jsonl or --moses_nbest: the output has one form")
+    if (FLAGS.jsonl or FLAGS.moses_nbest) and not FLAGS.decode_from_file:
+        raise errors.UserError("--jsonl and --moses_nbest are for --decode_from_file")
+    if (FLAGS.jsonl or FLAGS.moses_nbest) and FLAGS.score_file:
+        raise errors.UserError("--jsonl and --moses_nbest do not go with --score_file")
+
+
+def _form() -> "formats.Form":
+    if FLAGS.jsonl:
+        return "jsonl"
+    return "moses" if FLAGS.moses_nbest else "text"
 
 
 def _decode_file(model: "translator.Translator") -> None:
@@ -129,9 +155,10 @@ def _decode_file(model: "translator.Translator") -> None:
     with _progress() as show:
         if target == "-":
             report = files.Report(total=files.count_lines(source))
-            _write(files.decode(model, text_files.read_lines(source), report, progress=show))
+            lines = text_files.read_lines(source)
+            _write(files.decode(model, lines, report, form=_form(), progress=show))
         else:
-            report = files.decode_file(model, source, target, progress=show)
+            report = files.decode_file(model, source, target, form=_form(), progress=show)
     _summarize(report)
 
 
@@ -139,10 +166,10 @@ def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it comes."""
     from t2t_lite.decode import files
 
-    is_nbest = model.options.return_beams > 1
+    write = files.writer(model, _form())
     for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
         (translation,) = model.translate([text], first_index=index)
-        _write([files.line(translation, is_nbest=is_nbest)])
+        _write([write(translation, index)])
 
 
 def _decode_split(model: "translator.Translator") -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite import errors
+from t2t_lite import errors, machine
 from t2t_lite.data import manifest, resuming, shards, spill, workers
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
@@ -72,7 +72,7 @@ def generate(
             shutil.rmtree(work_dir, ignore_errors=True)  # killed while it was being removed
             return existing
     read = _Reader(problem, raw_dir, tmp_dir or work_dir / "tmp", chunk_pairs)
-    num_workers = options.num_workers or os.cpu_count() or 1
+    num_workers = options.num_workers or machine.cores()
     with resuming.only_one(work_dir):
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         try:

@@ -32,6 +32,7 @@ _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
 _WINDOW = 4096  # pairs that are packed together
 _BLOCK = 256  # records that are parsed by one call
+_READ_BYTES = 1 << 18  # of a shard at a time
 
 Path = str | os.PathLike[str]
 
@@ -196,13 +197,13 @@ def _training_blocks(
     """Return endless blocks of shuffled pairs."""
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
-    paths = [str(path) for path in loaded.shards("train")]
+    names = [path.name for path in loaded.shards("train")]
     records = (
-        tf.data.Dataset.from_tensor_slices(paths)
-        .shuffle(len(paths), seed=seed)
+        tf.data.Dataset.from_tensor_slices(names)
+        .shuffle(len(names), seed=seed)
         .interleave(
-            tf.data.TFRecordDataset,
-            cycle_length=min(_CYCLE, len(paths)),
+            functools.partial(_read_shard, folder=str(loaded.data_dir)),
+            cycle_length=min(_CYCLE, len(names)),
             num_parallel_calls=1,
             deterministic=True,
         )
@@ -217,6 +218,24 @@ def _training_blocks(
         }
 
     return _blocks(records, problem).map(drop_long)
+
+
+def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
+    """Return the records of the shard called `name`.
+
+    A saved iterator holds what goes into its functions, here names: the folder is added where
+    nothing is saved any more, so that data may be moved. Checkpoints of 0.1.0 hold paths, of which
+    the name is taken. TFRecordDataset has a function of its own, into which the path would go.
+    """
+
+    def read(name: tf.Tensor) -> tf.data.Dataset:
+        path = tf.strings.join([folder + os.sep, tf.strings.regex_replace(name, ".*/", "")])
+        records = tf.raw_ops.TFRecordDataset(
+            filenames=path, compression_type="", buffer_size=tf.constant(_READ_BYTES, tf.int64)
+        )
+        return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
+
+    return tf.data.Dataset.from_tensor_slices(name[None]).flat_map(read)
 
 
 def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -> np.ndarray:

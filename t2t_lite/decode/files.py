@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from t2t_lite import errors
-from t2t_lite.decode import journal, scoring, translator
+from t2t_lite.decode import formats, journal, scoring, translator
 from t2t_lite.text import text_files
 
 Path = str | os.PathLike[str]
@@ -64,7 +64,12 @@ def _silent(report: Report) -> None:
 
 
 def decode_file(
-    model: translator.Translator, source: Path, target: Path, *, progress: Progress = _silent
+    model: translator.Translator,
+    source: Path,
+    target: Path,
+    *,
+    form: formats.Form = "text",
+    progress: Progress = _silent,
 ) -> Report:
     """Translate a file; the target appears when it is complete.
 
@@ -72,7 +77,12 @@ def decode_file(
     """
     _refuse_one_file(source, target)
     return decode_lines(
-        model, text_files.read_lines(source), target, total=count_lines(source), progress=progress
+        model,
+        text_files.read_lines(source),
+        target,
+        form=form,
+        total=count_lines(source),
+        progress=progress,
     )
 
 
@@ -81,13 +91,21 @@ def decode_lines(
     lines: Iterable[str],
     target: Path,
     *,
+    form: formats.Form = "text",
     total: int | None = None,
     progress: Progress = _silent,
 ) -> Report:
     """Translate lines into a file; a device or a pipe gets each window as soon as it is done."""
     report = Report(total=total)
     job = {"decode": model.fingerprint or model.name, "options": _identity(model)}
-    _write(target, job, lambda kept: decode(model, lines, report, kept, progress=progress), report)
+    if form != "text":
+        job["form"] = form
+    _write(
+        target,
+        job,
+        lambda kept: decode(model, lines, report, kept, form=form, progress=progress),
+        report,
+    )
     return report
 
 
@@ -97,18 +115,21 @@ def decode(
     report: Report,
     kept: journal.Journal | None = None,
     *,
+    form: formats.Form = "text",
     progress: Progress = _silent,
 ) -> Iterator[str]:
-    """Yield an output line for every line, window by window, and keep the report."""
+    """Yield an output for every line, window by window, and keep the report.
+
+    That is one line, or in the form "moses" one for each hypothesis with line feeds between.
+    """
     start = time.monotonic()
-    is_nbest = model.options.return_beams > 1
-    blank = line(translator.BLANK, is_nbest=is_nbest)
+    write = writer(model, form)
     for first, window in _windows(lines):
         results = kept.begin(window) if kept else {}
         _count(report, window, results)
         missing = ["" if place in results else text for place, text in enumerate(window)]
         for batch in model.translate_batches(missing, first_index=first):
-            new = [(place, line(item, is_nbest=is_nbest)) for place, item in batch]
+            new = [(place, write(item, first + place)) for place, item in batch]
             for place, item in batch:
                 if item.truncated:
                     report.cut_input(first + place + 1)
@@ -119,9 +140,15 @@ def decode(
             report.seconds = time.monotonic() - start
             _keep(results, new, kept)
             progress(report)
+        # A blank line's output is the same whatever the model; most often it is nothing.
+        blanks = {
+            place: write(translator.BLANK, first + place)
+            for place in range(len(window))
+            if place not in results
+        }
         if kept:
-            _keep(results, _blanks(window, results, blank), kept)
-        yield from (results.get(place, blank) for place in range(len(window)))
+            _keep(results, [(place, text) for place, text in blanks.items() if text], kept)
+        yield from ({**blanks, **results}[place] for place in range(len(window)))
 
 
 def score_file(
@@ -223,6 +250,18 @@ def line(translation: translator.Translation, *, is_nbest: bool = False) -> str:
     return "\t".join(field for pair in fields for field in pair).replace("\n", " ")
 
 
+def writer(
+    model: translator.Translator, form: formats.Form = "text"
+) -> Callable[[translator.Translation, int], str]:
+    """Return a function that writes a translation of the input of a number (from 0)."""
+    if form == "moses":
+        return formats.moses
+    if form == "jsonl":
+        return lambda translation, _: formats.json_line(model, translation)
+    is_nbest = model.options.return_beams > 1
+    return lambda translation, _: line(translation, is_nbest=is_nbest)
+
+
 def _write(
     target: Path,
     job: dict[str, Any],
@@ -231,14 +270,14 @@ def _write(
 ) -> None:
     """Write output lines; to a file by way of a journal, which goes when the file is there."""
     if text_files.is_special(target):
-        text_files.write_lines(target, outputs(None))
+        text_files.write_lines(target, formats.lines(outputs(None)))
         return
     if os.path.isdir(target):
         raise errors.UserError(f"{target} is a folder: give a file to write to")
     with journal.Journal(target, job) as kept:
         collections.deque(outputs(kept), maxlen=0)
         report.kept_as = kept.kept_as
-        text_files.write_lines(target, kept.outputs())
+        text_files.write_lines(target, formats.lines(kept.outputs()))
         kept.delete()
 
 
@@ -246,13 +285,6 @@ def _keep(results: dict[int, str], new: list[tuple[int, str]], kept: journal.Jou
     results.update(new)
     if kept:
         kept.add(new)
-
-
-def _blanks(window: list[str], results: dict[int, str], blank: str) -> list[tuple[int, str]]:
-    """Return the output of the blank lines, where that is not nothing."""
-    if not blank:
-        return []
-    return [(place, blank) for place in range(len(window)) if place not in results]
 
 
 def _count(report: Report, window: list[str], results: dict[int, str]) -> None:

@@ -45,6 +45,12 @@ class DecodeOptions:
     constrained: bool = fields.option(
         True, "A parser's outputs are trees; false: search freely, then repair."
     )
+    token_scores: bool = fields.option(
+        False, "Tell the log-probability of every token of an output."
+    )
+    alignments: bool = fields.option(
+        False, "Tell which input token each output token attended to most."
+    )
     max_source_length: int = fields.option(
         512, "Of a longer input only so many tokens are read.", at_least=1
     )

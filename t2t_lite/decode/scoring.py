@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from t2t_lite.decode import batching, translator
+from t2t_lite.decode import batching, forced, translator
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -77,7 +77,5 @@ class Scorer:
             -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, model(inputs, targets))
             for model in models
         ]
-        mean_logs = logs[0]  # [B, T]
-        if len(models) > 1:
-            mean_logs = tf.reduce_logsumexp(tf.stack(logs), axis=0) - tf.math.log(len(logs) * 1.0)
+        mean_logs = forced.mean_log_probabilities(logs)  # [B, T]
         return tf.reduce_sum(tf.where(targets != vocabularies.PAD_ID, mean_logs, 0.0), axis=1)

@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, options
+from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, forced, options
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
@@ -33,6 +33,9 @@ class Hypothesis:
 
     `finished` is False where it hit the length limit: the text is cut off. `repairs` counts what
     had to be mended in the ids for a parser's text to be a tree (see `trees.repair`).
+
+    Where options ask for them: `token_scores`, the natural log-probability of each of the ids, and
+    `alignment`, for each the place in the input's ids that cross attention looked at most.
     """
 
     text: str
@@ -40,14 +43,20 @@ class Hypothesis:
     ids: tuple[int, ...]
     finished: bool
     repairs: int = 0
+    token_scores: tuple[float, ...] | None = None
+    alignment: tuple[int, ...] | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Translation:
-    """What came of one input: hypotheses, best first, and whether the input was cut."""
+    """What came of one input: hypotheses, best first, and whether the input was cut.
+
+    `source_ids` are the input's tokens, EOS included; none of a blank one.
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     truncated: bool = False
+    source_ids: tuple[int, ...] = ()
 
     @property
     def text(self) -> str:
@@ -74,9 +83,23 @@ class Translation:
         """What had to be mended in the best hypothesis."""
         return self.hypotheses[0].repairs
 
+    @property
+    def token_scores(self) -> tuple[float, ...] | None:
+        """The log-probability of each of `ids`, where options ask for it."""
+        return self.hypotheses[0].token_scores
+
+    @property
+    def alignment(self) -> tuple[int, ...] | None:
+        """For each of `ids` its place in `source_ids`, where options ask for it."""
+        return self.hypotheses[0].alignment
+
 
 # A blank line has a blank translation: there is nothing to decode.
-BLANK = Translation(hypotheses=(Hypothesis(text="", score=0.0, ids=(), finished=True),))
+BLANK = Translation(
+    hypotheses=(
+        Hypothesis(text="", score=0.0, ids=(), finished=True, token_scores=(), alignment=()),
+    )
+)
 
 
 class Translator:
@@ -123,6 +146,7 @@ class Translator:
         self.sample_ids = tf.function(
             self._search, input_signature=[ids, ids, uniforms], autograph=False
         )
+        self.force_ids = tf.function(self._force, input_signature=[ids, ids], autograph=False)
 
     @classmethod
     def from_output_dir(
@@ -267,12 +291,41 @@ class Translator:
         hypotheses = beam_search.Hypotheses(
             *(x.reshape(len(sources), -1, *x.shape[2:]) for x in hypotheses)
         )
+        outputs = [self._hypotheses(hypotheses, row, source) for row, source in enumerate(sources)]
+        if self.options.token_scores or self.options.alignments:
+            outputs = self._with_details(outputs, sources)
         return [
-            Translation(
-                hypotheses=self._hypotheses(hypotheses, row, source), truncated=source.truncated
-            )
-            for row, source in enumerate(sources)
+            Translation(hypotheses=output, truncated=source.truncated, source_ids=tuple(source.ids))
+            for output, source in zip(outputs, sources)
         ]
+
+    def _with_details(
+        self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.Encoded]
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Return the hypotheses with what options ask to know of their tokens.
+
+        A pass takes one hypothesis of each sentence, so that it needs no more memory than a search.
+        """
+        detailed = [list(hypotheses) for hypotheses in outputs]
+        for place in range(max(map(len, outputs))):
+            rows = [row for row, hypotheses in enumerate(outputs) if place < len(hypotheses)]
+            told = self.force_ids(
+                batching.pad([sources[row].ids for row in rows]),
+                batching.pad([outputs[row][place].ids for row in rows]),
+            )
+            scores, places = (tensor.numpy().tolist() for tensor in told)
+            for row, own_scores, own_places in zip(rows, scores, places):
+                hypothesis = outputs[row][place]
+                length = len(hypothesis.ids)
+                detailed[row][place] = dataclasses.replace(
+                    hypothesis,
+                    token_scores=tuple(own_scores[:length]) if self.options.token_scores else None,
+                    alignment=tuple(own_places[:length]) if self.options.alignments else None,
+                )
+        return [tuple(hypotheses) for hypotheses in detailed]
+
+    def _force(self, inputs: tf.Tensor, targets: tf.Tensor) -> forced.Forced:
+        return forced.run(self.models, inputs, targets)
 
     def _hypotheses(
         self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.Encoded

@@ -62,23 +62,38 @@ def _columns(path: pathlib.Path) -> Pairs:
 
 
 def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
-    with text_files.open_binary(path) as file:
+    languages: set[str] = set()
+    is_in_both = False
+    parents: list[ElementTree.Element] = []
+    with text_files.naming_damage(path), text_files.open_binary(path) as file:
         try:
-            events = ElementTree.iterparse(file, events=("start", "end"))
-            _, root = next(events)
-            for event, element in events:
-                if event == "end" and element.tag == "tu":
-                    yield _unit(element, sides)
-                    root.clear()  # what was read; else the whole file stays in memory
+            for event, element in ElementTree.iterparse(file, events=("start", "end")):
+                if event == "start":
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if element.tag == "tu":
+                    texts = _unit(element)
+                    is_in_both = is_in_both or texts.keys() >= set(sides)
+                    languages.update(texts)
+                    yield texts.get(sides[0], ""), texts.get(sides[1], "")
+                    if parents:
+                        parents[-1].clear()  # what was read; else the whole file stays in memory
         except ElementTree.ParseError as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
+    if languages and not is_in_both:
+        raise errors.UserError(
+            f"{path} has no unit in both {sides[0]!r} and {sides[1]!r}, only in "
+            f"{', '.join(sorted(languages))}: read it with a problem whose sides are two of these"
+        )
 
 
-def _unit(element: ElementTree.Element, sides: tuple[str, str]) -> tuple[str, str]:
+def _unit(element: ElementTree.Element) -> dict[str, str]:
+    """Return a translation unit's texts by language, "en" for en-GB."""
     texts = {}
     for variant in element.iter("tuv"):
         language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().partition("-")[0]
         segment = variant.find("seg")
         if segment is not None:
             texts[language] = "".join(segment.itertext())
-    return texts.get(sides[0], ""), texts.get(sides[1], "")
+    return texts

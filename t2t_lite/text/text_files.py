@@ -5,7 +5,10 @@ its line, so two sides of a corpus never drift apart.
 """
 
 import bz2
+import codecs
 import contextlib
+import fcntl
+import glob
 import gzip
 import io
 import itertools
@@ -13,6 +16,7 @@ import json
 import lzma
 import os
 import pathlib
+import secrets
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +28,7 @@ REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
+_INCOMPLETE = ".incomplete"
 _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, tarfile.TarError, EOFError)
 
 
@@ -56,21 +61,35 @@ def open_binary(path: Path) -> IO[bytes]:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
     with naming_damage(path), open_binary(path) as file:
-        yield from decode_lines(file)
+        yield from decode_lines(file, name=path)
 
 
-def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
+def decode_lines(lines: Iterable[bytes], *, name: object = "the text") -> Iterator[str]:
     """Yield the lines of an open file as text, without their "\\n" (or "\\r\\n").
 
     A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
-    such a line is kept and can be counted.
+    such a line is kept and can be counted. Raises UserError, with the file's name, for UTF-16.
     """
     first = True
     for line in lines:
         if first:
-            line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            if _is_utf16(line):
+                raise errors.UserError(
+                    f"{name} is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
+                )
+            line, first = line.removeprefix(codecs.BOM_UTF8), False
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         yield line.decode("utf-8", errors="replace")
+
+
+def _is_utf16(first_line: bytes) -> bool:
+    """Return whether a file that begins so has a mark of UTF-16, or NUL for every other byte."""
+    if first_line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    even, odd = first_line[:2000:2], first_line[1:2000:2]
+    return len(even) > 3 and any(
+        2 * high.count(0) > len(high) and 0 not in low for high, low in ((even, odd), (odd, even))
+    )
 
 
 def read_pairs(
@@ -91,9 +110,28 @@ def read_pairs(
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write one line for each string, where a "\\n" inside one becomes a space."""
-    with replacing(path) as file:
-        file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
+    """Write one line for each string, where a "\\n" inside one becomes a space.
+
+    The file is compressed as its suffix says, the same lines to the same bytes every time.
+    """
+    with replacing(path) as file, _compressing(file, pathlib.Path(path).suffix.lower()) as stream:
+        for line in lines:
+            stream.write(line.replace("\n", " ").encode("utf-8") + b"\n")
+
+
+def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Return what compresses into an open file; leaving it leaves the file open."""
+    if suffix == ".gz":
+        return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    if suffix == ".xz":
+        return lzma.open(file, "wb")
+    if suffix == ".bz2":
+        return bz2.open(file, "wb")
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return contextlib.nullcontext(file)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -111,7 +149,8 @@ def is_special(path: Path) -> bool:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under `path` when it is complete.
 
-    A link stays one, what it points to is replaced. What is no file is written to as it is.
+    A link stays one, what it points to is replaced. What is no file is written to as it is. Of
+    several writers at once the last to finish has the file.
     """
     if is_special(path):
         with open(path, "wb") as file:
@@ -119,16 +158,40 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         return
     path = pathlib.Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".incomplete")
+    _remove_leftovers(path)
+    name = f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_INCOMPLETE}"
+    temporary = path.with_name(name)
     try:
-        with open(temporary, "wb") as file:
+        with _locked(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def _locked(path: pathlib.Path) -> Iterator[IO[bytes]]:
+    """Open a new file with a lock that says its writer lives, where the file system has locks."""
+    with contextlib.ExitStack() as stack:
+        while True:
+            file = stack.enter_context(open(path, "xb"))
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if path.exists():  # if not, it was taken for a leftover before it was locked
+                break
+        yield file
+
+
+def _remove_leftovers(path: pathlib.Path) -> None:
+    """Remove what writers of `path` that were killed left behind."""
+    for leftover in path.parent.glob(f"{glob.escape(path.name)}.*{_INCOMPLETE}"):
+        # No file, gone meanwhile, or locked: its writer lives.
+        with contextlib.suppress(OSError), open(leftover, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover.unlink()
 
 
 @contextlib.contextmanager

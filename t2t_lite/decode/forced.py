@@ -1,0 +1,62 @@
+"""Forced decoding: one teacher-forced pass over outputs that are there already.
+
+It tells how probable each token was and what the decoder attended to as it predicted it. The pass
+sees every output whole, so what it tells of a token is that of the token's own past, whatever beams
+a search kept beside it.
+
+Shapes: B sentences, S source length, T target length, H heads.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.model import attention, transformer
+
+
+class Forced(NamedTuple):
+    """What a pass tells of each target token.
+
+    `log_probabilities` [B, T], natural; those of padding mean nothing. `sources` int32 [B, T]: the
+    source position that the token's prediction attended to most.
+    """
+
+    log_probabilities: tf.Tensor
+    sources: tf.Tensor
+
+
+def run(models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: tf.Tensor) -> Forced:
+    """Return what models (of several, the mean probability) say of targets [B, T].
+
+    Args:
+      models: one, or several that share the vocabulary.
+      inputs: int32 [B, S], each with EOS, padded with 0.
+      targets: int32 [B, T], the same.
+    """
+    logs, weights = [], []
+    for model in models:
+        with attention.recording() as attended:
+            logits = model(inputs, targets)
+        logs.append(-tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits))
+        weights.append(tf.reduce_mean(attended[_alignment_layer(model)].weights(), axis=1))
+    return Forced(
+        mean_log_probabilities(logs),
+        tf.argmax(tf.add_n(weights), axis=2, output_type=tf.int32),
+    )
+
+
+def mean_log_probabilities(logs: Sequence[tf.Tensor]) -> tf.Tensor:
+    """Return the logarithm of the mean of probabilities whose logarithms are given."""
+    if len(logs) == 1:
+        return logs[0]
+    return tf.reduce_logsumexp(tf.stack(logs), axis=0) - tf.math.log(len(logs) * 1.0)
+
+
+def _alignment_layer(model: transformer.Transformer) -> str:
+    """Return the name of the cross attention whose mean over heads aligns.
+
+    That is the last layer but one, which aligns best in deep models (Garg et al. 2019, Section 3.1:
+    the last one looks for what comes next).
+    """
+    return f"decoder_{max(len(model.decoder_layers) - 2, 0)}/cross_attention"

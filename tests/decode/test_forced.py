@@ -1,0 +1,97 @@
+import json
+
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite.decode import beam_search, files, formats, options, translator
+from t2t_lite.model import attention
+
+
+def _translator(models, **changes):
+    return translator.Translator(
+        models, tiny_run.task(), options.for_model(tiny_run.HPARAMS, **changes)
+    )
+
+
+@pytest.mark.parametrize("seeds", [[1], [1, 2]], ids=["one model", "two models"])
+def test_token_scores_sum_to_the_searchs_score(seeds):
+    """The search adds probabilities step by step from its caches; the pass sees all at once."""
+    model = _translator(
+        [tiny_run.model(seed) for seed in seeds], return_beams=3, token_scores=True, batch_size=2
+    )
+    for translation in model.translate(tiny_run.SENTENCES):
+        for hypothesis in translation.hypotheses:
+            assert hypothesis.token_scores is not None
+            assert len(hypothesis.token_scores) == len(hypothesis.ids)
+            penalty = float(beam_search.length_penalty(len(hypothesis.ids), model.options.alpha))
+            # a sum of up to 30 float32 logarithms
+            assert sum(hypothesis.token_scores) / penalty == pytest.approx(
+                hypothesis.score, abs=1e-4
+            )
+            assert hypothesis.alignment is None
+
+
+def test_alignment_is_the_largest_mean_weight():
+    model = _translator(tiny_run.model(), alignments=True)
+    (translation,) = model.translate([tiny_run.SENTENCES[2]])
+    with attention.recording() as attended:
+        model.models[0](tf.constant([translation.source_ids]), tf.constant([translation.ids]))
+    weights = attended["decoder_0/cross_attention"].weights().numpy()[0].mean(axis=0)
+    assert translation.alignment == tuple(weights.argmax(axis=1).tolist())
+    assert len(set(translation.alignment or ())) > 1
+    assert translation.token_scores is None
+
+
+def test_details_change_no_output():
+    plain = _translator(tiny_run.model()).translate([*tiny_run.SENTENCES, ""])
+    told = _translator(tiny_run.model(), token_scores=True, alignments=True)
+    for one, other in zip(plain, told.translate([*tiny_run.SENTENCES, ""])):
+        assert (one.ids, one.score, one.text) == (other.ids, other.score, other.text)
+        assert other.token_scores is not None
+        assert len(other.token_scores) == len(one.ids)
+
+
+def test_a_json_line_holds_what_was_asked_for():
+    model = _translator(
+        tiny_run.model(), token_scores=True, alignments=True, return_beams=2, max_source_length=4
+    )
+    (translation,) = model.translate(["a dog runs in the park"])
+    found = json.loads(formats.json_line(model, translation))
+    assert found["text"] == translation.text
+    assert found["source_truncated"] is True
+    assert found["finished"] is translation.finished
+    assert len(found["tokens"]) == len(found["token_scores"]) == len(found["alignment"])
+    assert len(found["source_tokens"]) == 4
+    assert max(found["alignment"]) < 4
+    assert [each["score"] for each in found["hypotheses"]] == [
+        pytest.approx(each.score, abs=1e-6) for each in translation.hypotheses
+    ]
+    assert json.loads(formats.json_line(model, translator.BLANK))["text"] == ""
+
+
+def test_a_moses_list_has_a_line_for_each_hypothesis(tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("a dog runs\n\nhe sleeps\n")
+    model = _translator(tiny_run.model(), return_beams=2)
+    files.decode_file(model, source, target, form="moses")
+    fields = [line.split(" ||| ") for line in target.read_text().splitlines()]
+    expected = model.translate(["a dog runs", "", "he sleeps"])
+    assert [int(number) for number, *_ in fields] == [0, 0, 1, 2, 2]
+    scores = [float(score) for *_, score in fields]
+    assert scores == [
+        pytest.approx(h.score, abs=1e-6) for each in expected for h in each.hypotheses
+    ]
+    hostile = translator.Translation(
+        hypotheses=(translator.Hypothesis(text="a ||| b\nc", score=0, ids=(5, 1), finished=True),)
+    )
+    assert formats.moses(hostile, 7) == "7 ||| a | | | b c ||| 0.000000"
+
+
+def test_padding_changes_nothing():
+    model = _translator(tiny_run.model(), token_scores=True, alignments=True)
+    together = model.translate(tiny_run.SENTENCES)
+    for text, one in zip(tiny_run.SENTENCES, together):
+        (alone,) = model.translate([text])
+        assert one.token_scores == pytest.approx(alone.token_scores, abs=1e-5)
+        assert one.alignment == alone.alignment
