@@ -158,7 +158,7 @@ def from_json(path: pathlib.Path) -> HParams:
         return HParams(**values)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path.parent} is no output_dir: it has no {path.name}") from error
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path} is not a hyperparameter file: {error}") from error
 
 

@@ -158,7 +158,7 @@ def _accepts(field: dataclasses.Field, value: Any) -> bool:
     is_flag = isinstance(value, bool)  # which Python takes for a whole number
     if not isinstance(value, _KINDS[kind(field)][1]) or is_flag != (kind(field) is bool):
         return False
-    if kind(field) is float and not math.isfinite(value):
+    if kind(field) is float and not _is_finite(value):
         return False
     if kind(field) is int and abs(value) >= _TOO_LARGE:
         return False
@@ -169,3 +169,10 @@ def _accepts(field: dataclasses.Field, value: Any) -> bool:
         "at most": lambda bound: value <= bound,
     }
     return all(holds[words](bound) for words, bound in _bounds(field).items())
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float reaches
+        return False

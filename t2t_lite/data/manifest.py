@@ -115,13 +115,19 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
         if of_t2t is None:
             raise _absent(data_dir, problem) from None
         return of_t2t
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise errors.UserError(f"{path} is not a manifest: {error}") from error
-    if fields.pop("format", None) != FORMAT:
+    if isinstance(fields, dict) and fields.pop("format", None) != FORMAT:
         raise errors.UserError(
             f"{path} was written by another version of t2t-lite; generate the data again"
         )
-    return Manifest(data_dir=data_dir, **fields)
+    try:
+        _check(fields)
+        return Manifest(data_dir=data_dir, **fields)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise errors.UserError(
+            f"{path} is damaged ({error!r:.100}): generate the data again with --overwrite"
+        ) from error
 
 
 def save(manifest: Manifest) -> None:
@@ -247,6 +253,44 @@ def _decoded(loaded: Manifest, split: str) -> list[list[str]]:
     vocab = vocabulary.load(loaded.vocabulary_path)
     examples = list(shards.read_examples(loaded.shards(split)))
     return [[vocab.decode(one[key]) for one in examples] for key in ("inputs", "targets")]
+
+
+def _check(fields: dict[str, Any]) -> None:
+    """Raise an error of any kind where a manifest's content is not what it has to be."""
+    for name, kind in {
+        "problem": str,
+        "options": dict,
+        "versions": dict,
+        "raw_files": list,
+    }.items():
+        _expect(isinstance(fields[name], kind), name, fields[name])
+    vocab, splits = fields["vocabulary"], fields["splits"]
+    _check_file(vocab, name=vocab["file"])
+    _expect(_is_count(vocab["size"]), "size", vocab["size"])
+    for entry in fields["raw_files"]:
+        _expect(_is_count(entry["bytes"]) and entry["name"] > "", "raw_files", entry)
+        _expect(isinstance(entry["sha256"], str), "sha256", entry)
+    for split in splits.values():
+        _expect(_is_count(split["pairs"]), "pairs", split["pairs"])
+        _expect(isinstance(split["shards"], list), "shards", split["shards"])
+        for entry in [*split["shards"], *split.get("text", [])]:
+            _check_file(entry, name=entry["name"])
+        for row in split["lengths"]:
+            _expect(len(row) == 3 and all(map(_is_count, row)), "lengths", row)
+
+
+def _check_file(entry: dict[str, Any], *, name: Any) -> None:
+    _expect(pathlib.PurePath(name).name == name and name.isprintable(), "name", name)
+    _expect(_is_count(entry["bytes"]), "bytes", entry["bytes"])
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < 1 << 63
+
+
+def _expect(holds: bool, name: str, value: Any) -> None:
+    if not holds:
+        raise ValueError(f"{name} cannot be {value!r:.60}")
 
 
 def _absent(data_dir: pathlib.Path, problem: problems.Problem) -> errors.UserError:

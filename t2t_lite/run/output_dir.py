@@ -89,9 +89,10 @@ def read(path: str | pathlib.Path) -> OutputDir:
     hparams = config.from_json(path / HPARAMS_FILE)
     try:
         run = Run(**json.loads((path / RUN_FILE).read_text("utf-8")))
+        _check(run)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path} is no output_dir: it has no {RUN_FILE}") from error
-    except (TypeError, json.JSONDecodeError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path / RUN_FILE} is damaged: {error}") from error
     return OutputDir(path, hparams, run)
 
@@ -173,6 +174,17 @@ def only_one(path: pathlib.Path) -> Iterator[None]:
         file.truncate(0)
         print(f"process {os.getpid()} on {socket.gethostname()}", file=file, flush=True)
         yield
+
+
+def _check(run: Run) -> None:
+    """Raise ValueError for a value of another kind than its field's."""
+    for field in dataclasses.fields(run):
+        value, kind = getattr(run, field.name), field.type
+        kind = dict if field.name == "versions" else kind
+        if isinstance(value, bool) or not isinstance(value, kind):  # pyright: ignore[reportArgumentType]
+            raise ValueError(f"{field.name} cannot be {value!r:.60}")
+    if pathlib.PurePath(run.vocabulary).name != run.vocabulary or not run.vocabulary.isprintable():
+        raise ValueError(f"vocabulary is no file's name: {run.vocabulary!r:.60}")
 
 
 def _json(run: Run) -> str:

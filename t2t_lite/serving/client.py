@@ -6,6 +6,7 @@ with client.Client("localhost:8500", "ende") as translator:
 
 import base64
 import collections
+import contextlib
 import dataclasses
 import http.client
 import itertools
@@ -108,7 +109,10 @@ class Client:
         """Return the answers to texts, sent as one request."""
         tensors = self.predict({"inputs": list(texts)})
         try:
-            return _answers(tensors)
+            answers = _answers(tensors)
+            if len(answers) != len(texts):
+                raise TypeError(f"{len(answers)} answers to {len(texts)} texts")
+            return answers
         except (KeyError, TypeError) as error:
             raise errors.UserError(
                 f"signature {self._target.signature_name!r} answers {sorted(tensors)}, "
@@ -217,11 +221,12 @@ class Rest:
         columns = {name: [_json_text(text) for text in texts] for name, texts in inputs.items()}
         body = {"signature_name": target.signature_name, "inputs": columns}
         status, answer = self._post(f"{path}:predict", json.dumps(body), timeout, target)
-        try:
-            fields: dict[str, Any] = json.loads(answer)
-        except ValueError:
+        fields: Any = None
+        with contextlib.suppress(ValueError, RecursionError):
+            fields = json.loads(answer)
+        if not isinstance(fields, dict):
             fields = {}
-        if status == 200 and "outputs" in fields:
+        if status == 200 and isinstance(fields.get("outputs"), dict):
             return fields["outputs"]
         details = str(fields.get("error", answer[:200]))
         raise _error(_HTTP_STATUS.get(status, "UNKNOWN"), details, self._address, target)
@@ -285,9 +290,12 @@ def _error(status: str, details: str, address: str, target: Target) -> errors.Us
 
 
 def _answers(tensors: dict[str, list]) -> list[Answer]:
-    """Return an Answer an item, of the tensors of serving_default [B] or nbest [B, N]."""
+    """Return an Answer an item, of the tensors of serving_default [B] or nbest [B, N].
+
+    Raises KeyError or TypeError where they are others.
+    """
     truncated = tensors.get("truncated", [False] * len(tensors["outputs"]))
-    return [
+    answers = [
         Answer(
             outputs=tuple(texts) if isinstance(texts, list) else (texts,),
             scores=tuple(scores) if isinstance(scores, list) else (scores,),
@@ -295,6 +303,11 @@ def _answers(tensors: dict[str, list]) -> list[Answer]:
         )
         for texts, scores, cut in zip(tensors["outputs"], tensors["scores"], truncated)
     ]
+    for one in answers:
+        kinds = {*map(type, one.outputs)}, {*map(type, one.scores)}
+        if kinds[0] != {str} or not kinds[1] <= {int, float}:
+            raise TypeError(f"outputs and scores are {kinds}")
+    return answers
 
 
 def _as_text(tensors: Any) -> Any:

@@ -16,8 +16,10 @@ import contextlib
 import dataclasses
 import http.server
 import json
+import math
 import pathlib
 import queue
+import re
 import threading
 import time
 from concurrent import futures
@@ -36,6 +38,7 @@ from tensorflow_serving.apis import (
 from t2t_lite import errors
 
 Arrays = dict[str, np.ndarray]
+_MAX_VALUES = 1 << 24  # of an input
 
 
 class Refused(Exception):  # noqa: N818  an answer, not a failure of the server
@@ -115,6 +118,9 @@ class Model:
                 raise Refused(
                     "INVALID_ARGUMENT", f"input {key!r} is {spec.dtype.name} of shape {spec.shape}"
                 )
+        if len({len(value) for value in inputs.values()}) > 1:
+            sizes = {key: len(value) for key, value in inputs.items()}
+            raise Refused("INVALID_ARGUMENT", f"inputs of different sizes: {sizes}")
         item = _Item(inputs, futures.Future())
         self._queues[name].put(item)
         return item.result.result()
@@ -245,9 +251,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
+        length = self.headers.get("Content-Length", "")
         with contextlib.suppress(ConnectionError):  # the client may have given up
-            self._answer(body)
+            if not re.fullmatch("[0-9]{1,18}", length):
+                self.close_connection = True  # nobody knows where the next request begins
+                self._send(411, {"error": f"Content-Length is {length[:20]!r}"})
+                return
+            self._answer(self.rfile.read(int(length)))
 
     def _answer(self, body: bytes) -> None:
         try:
@@ -255,7 +265,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except Refused as error:
             codes = {"NOT_FOUND": 404, "INVALID_ARGUMENT": 400}
             self._send(codes.get(error.status, 500), {"error": str(error)})
-        except (ValueError, KeyError, AttributeError) as error:
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
             self._send(400, {"error": f"JSON Parse error: {error}"})
 
     def _predict(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -292,7 +302,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _arrays(request: predict_pb2.PredictRequest) -> Arrays:
-    return {key: tf.make_ndarray(tensor) for key, tensor in request.inputs.items()}
+    """Return a request's inputs; raise Refused for a tensor that contradicts itself."""
+    for key, tensor in request.inputs.items():
+        sizes = [dim.size for dim in tensor.tensor_shape.dim]
+        if not all(0 <= size <= _MAX_VALUES for size in (*sizes, math.prod(sizes))):
+            raise Refused("INVALID_ARGUMENT", f"input {key!r} has the shape {sizes[:4]}")
+    try:
+        return {key: tf.make_ndarray(tensor) for key, tensor in request.inputs.items()}
+    except (TypeError, ValueError) as error:
+        raise Refused("INVALID_ARGUMENT", f"a tensor is damaged: {error}") from error
 
 
 def _raw(value: str | dict[str, str]) -> bytes:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_lite import messages
+from t2t_lite import errors, messages
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 
@@ -47,6 +47,7 @@ PredictionLog = _CLASSES["PredictionLog"]
 
 _FLOAT, _INT32, _STRING, _BOOL = 1, 3, 7, 10  # of tensorflow.DataType
 _VALUES = {_FLOAT: "float_val", _INT32: "int_val", _STRING: "string_val", _BOOL: "bool_val"}
+_MAX_VALUES = 1 << 24  # of a tensor; what claims more is no answer to texts
 _FORMATS = {_FLOAT: "<f", _INT32: "<i", _BOOL: "<?"}
 
 
@@ -94,14 +95,21 @@ def _fill(tensor: Any, values: Sequence) -> None:
 
 def _values(tensor: Any) -> list:
     if tensor.dtype not in _VALUES:
-        raise ValueError(f"a tensor of type {tensor.dtype} is not known here")
+        raise errors.UserError(f"a tensor of type {tensor.dtype} is not known here")
+    sizes = [dim.size for dim in tensor.tensor_shape.dim]
+    if len(sizes) > 2 or not all(0 <= size <= _MAX_VALUES for size in (*sizes, math.prod(sizes))):
+        raise errors.UserError(f"a tensor of shape {sizes[:4]} is not known here")
     if tensor.tensor_content:
-        flat = [v for (v,) in struct.iter_unpack(_FORMATS[tensor.dtype], tensor.tensor_content)]
+        try:
+            flat = [v for (v,) in struct.iter_unpack(_FORMATS[tensor.dtype], tensor.tensor_content)]
+        except (KeyError, struct.error) as error:
+            raise errors.UserError(f"a tensor's content does not fit its type: {error}") from error
     else:
         flat = list(getattr(tensor, _VALUES[tensor.dtype]))
-    sizes = [dim.size for dim in tensor.tensor_shape.dim]
     # A TensorProto may leave out repetitions of its last value.
     flat += flat[-1:] * (math.prod(sizes) - len(flat))
+    if len(flat) != math.prod(sizes):
+        raise errors.UserError(f"a tensor of shape {sizes} has {len(flat)} values")
     if len(sizes) < 2:
         return flat
     width = sizes[1]

@@ -22,6 +22,7 @@ from t2t_lite.text import text_files
 Pairs = Iterator[tuple[str, str]]
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+_ENDLESS = re.compile(r"&#[0-9]{1000,};?")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -48,7 +49,8 @@ def _segments(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield the texts of <seg> elements, one a line; WMT's files are not well-formed XML."""
     for line in text_files.read_lines(path):
         for segment in _SEGMENT.findall(line):
-            yield html.unescape(segment).strip()
+            # Python does not read a number of thousands of digits, and no character has so many.
+            yield html.unescape(_ENDLESS.sub(text_files.REPLACEMENT, segment)).strip()
 
 
 def _columns(path: pathlib.Path) -> Pairs:
@@ -79,7 +81,8 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                     yield texts.get(sides[0], ""), texts.get(sides[1], "")
                     if parents:
                         parents[-1].clear()  # what was read; else the whole file stays in memory
-        except ElementTree.ParseError as error:
+        # The latter two are of an encoding that there is not, or that the parser cannot use.
+        except (ElementTree.ParseError, LookupError, ValueError) as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
     if languages and not is_in_both:
         raise errors.UserError(

@@ -32,6 +32,8 @@ class SubwordVocabulary:
         self.model_bytes = model_bytes
         lines = model_bytes.decode("utf-8").split("\n")
         self._pieces = [_unquoted(line) for line in lines if line]
+        if not self._pieces:
+            raise errors.UserError("it has no subtokens")
         self._ids = {piece: i for i, piece in enumerate(self._pieces) if piece}
         self._longest = max(map(len, self._pieces))
         self._alphabet = _ESCAPE_CHARACTERS.union(*self._pieces)
@@ -44,6 +46,8 @@ class SubwordVocabulary:
             return cls(pathlib.Path(path).read_bytes())
         except FileNotFoundError as error:
             raise errors.UserError(f"there is no vocabulary file {path}") from error
+        except ValueError as error:
+            raise errors.UserError(f"{path} is not a .subwords file: {error}") from error
 
     @property
     def size(self) -> int:

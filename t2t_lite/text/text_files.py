@@ -8,6 +8,7 @@ import bz2
 import codecs
 import contextlib
 import fcntl
+import functools
 import glob
 import gzip
 import io
@@ -26,6 +27,7 @@ from t2t_lite import errors
 
 REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
+_MAX_LINE = 1 << 26  # bytes; a small compressed file can hold a line of any length
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
 _INCOMPLETE = ".incomplete"
@@ -61,7 +63,19 @@ def open_binary(path: Path) -> IO[bytes]:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
     with naming_damage(path), open_binary(path) as file:
-        yield from decode_lines(file, name=path)
+        yield from decode_lines(_bounded_lines(file, path), name=path)
+
+
+def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Yield the lines of an open file; raise UserError for one that no memory should hold."""
+    lines = iter(functools.partial(file.readline, _MAX_LINE), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) == _MAX_LINE and not line.endswith(b"\n"):
+            raise errors.UserError(
+                f"{path}: line {number} has more than {_MAX_LINE >> 20} MB: expected text, "
+                "one sentence a line"
+            )
+        yield line
 
 
 def decode_lines(lines: Iterable[bytes], *, name: object = "the text") -> Iterator[str]:
@@ -202,12 +216,18 @@ def naming_damage(source: object) -> Iterator[None]:
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no file {source}") from error
     except Exception as error:
-        # zstandard is imported for its own files only, so its error goes by its name
-        if not isinstance(error, _DAMAGE) and type(error).__name__ != "ZstdError":
+        # zstandard is imported for its own files only, so its error goes by its name; bz2 raises
+        # an OSError that no system call made
+        is_of_bz2 = type(error) is OSError and error.errno is None
+        if not (isinstance(error, _DAMAGE) or is_of_bz2 or type(error).__name__ == "ZstdError"):
             raise
         raise errors.UserError(
             f"{source} is damaged or not what its suffix says: {error}"
         ) from error
+
+
+# Bytes of a .zst file that are decompressed at a time: 4 bytes can stand for 128 KB.
+_ZSTD_BLOCK = 1 << 10
 
 
 class _ZstdFile(io.RawIOBase):
@@ -222,7 +242,7 @@ class _ZstdFile(io.RawIOBase):
         self._file = open(path, "rb")  # noqa: SIM115 (close() closes it)
         self._new_frame = zstandard.ZstdDecompressor().decompressobj
         self._frame: Any = None
-        self._decoded = b""
+        self._decoded = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -230,14 +250,14 @@ class _ZstdFile(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while not self._decoded:
             compressed = self._frame.unused_data if self._frame and self._frame.eof else b""
-            compressed = compressed or self._file.read(1 << 17)
+            compressed = compressed or self._file.read(_ZSTD_BLOCK)
             if not compressed:
                 if self._frame and not self._frame.eof:
                     raise EOFError("it ends inside a frame")
                 return 0
             if self._frame is None or self._frame.eof:
                 self._frame = self._new_frame()
-            self._decoded = self._frame.decompress(compressed)
+            self._decoded = memoryview(self._frame.decompress(compressed))
         count = min(len(buffer), len(self._decoded))
         buffer[:count], self._decoded = self._decoded[:count], self._decoded[count:]
         return count
