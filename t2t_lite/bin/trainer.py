@@ -6,6 +6,7 @@ The same command continues a run that was stopped.
 """
 
 import dataclasses
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return command.run(_train, FLAGS, doc=__doc__, required=required, argv=argv)
 
 
-def _train() -> None:
+def _train() -> int:
     problem = registry.problem(FLAGS.problem)
     hparams = registry.hparams(FLAGS.hparams_set)
     with command.quiet_import():
@@ -63,7 +64,12 @@ def _train() -> None:
         hparams_set=FLAGS.hparams_set,
         options=command.options(FLAGS, options.TrainerOptions),
     )
-    print(_report(training.run(sys.stderr)))
+    summary = training.run(sys.stderr)
+    print(_report(summary))
+    if summary.stopped_by in (None, "patience"):
+        return 0
+    # As a shell says it of a process that a signal ended, so that scripts stop.
+    return 128 + signal.Signals[summary.stopped_by]
 
 
 def _report(summary: "trainer.Summary") -> str:

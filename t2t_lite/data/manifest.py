@@ -67,16 +67,18 @@ class Manifest:
         table = np.array(self._split(split)["lengths"], np.int64).reshape(-1, 3)
         return table[:, [1, 0, 2]] if is_reversed else table
 
-    def check_files(self) -> None:
-        """Raise UserError where a file is missing or has another size than the manifest says."""
+    def check_files(self, *, hashes: bool = False) -> None:
+        """Raise UserError where a file is missing or has another size than the manifest says.
+
+        With `hashes` its contents are compared too; those of the vocabulary, without which no id
+        means anything, always are.
+        """
         for entry in self.files():
-            path = self.data_dir / entry["name"]
-            size = path.stat().st_size if path.is_file() else None
-            if size != entry["bytes"]:
-                has = f"has {size} bytes in {path.name}, not {entry['bytes']}"
+            what = difference(self.data_dir, entry, hashes=hashes or "file" in entry)
+            if what:
                 raise errors.UserError(
-                    f"{self.data_dir} {f'lacks {path.name}' if size is None else has}, against "
-                    f"{file_name(self.problem)}: generate the data again with --overwrite"
+                    f"{self.data_dir} {what}, against {file_name(self.problem)}: generate the data "
+                    "again with --overwrite"
                 )
 
     def files(self) -> list[dict[str, Any]]:
@@ -109,7 +111,7 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
     data_dir = pathlib.Path(data_dir)
     path = data_dir / file_name(problem.base_name)
     try:
-        fields = json.loads(path.read_text("utf-8"))
+        fields = json.loads(path.read_bytes())
     except FileNotFoundError:
         of_t2t = _of_t2t(data_dir, problem)
         if of_t2t is None:
@@ -121,13 +123,17 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
         raise errors.UserError(
             f"{path} was written by another version of t2t-lite; generate the data again"
         )
-    try:
-        _check(fields)
-        return Manifest(data_dir=data_dir, **fields)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise errors.UserError(
-            f"{path} is damaged ({error!r:.100}): generate the data again with --overwrite"
-        ) from error
+    fault = _fault(fields, _SHAPE, "it")
+    if fault:
+        raise errors.UserError(f"{path} is not a manifest: {fault}; generate the data again")
+    loaded = Manifest(data_dir=data_dir, **{name: fields[name] for name in _SHAPE})
+    for entry in loaded.files():
+        if pathlib.PurePath(entry["name"]).name != entry["name"] or not entry["name"].isprintable():
+            raise errors.UserError(
+                f"{path} is not a manifest: {entry['name']!r:.60} is no file's name; generate the "
+                "data again"
+            )
+    return loaded
 
 
 def save(manifest: Manifest) -> None:
@@ -190,6 +196,19 @@ def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:
     return {"name": name or path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
+def difference(data_dir: pathlib.Path, entry: dict[str, Any], *, hashes: bool) -> str:
+    """Return how a file differs from its entry, "" if it does not; T2T's files have no hash."""
+    path = data_dir / entry["name"]
+    if not path.is_file():
+        return f"lacks {path.name}"
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        return f"has {size} bytes in {path.name}, not {entry['bytes']}"
+    if hashes and "sha256" in entry and file_entry(path)["sha256"] != entry["sha256"]:
+        return f"has other contents in {path.name}"
+    return ""
+
+
 def histogram(sources: np.ndarray, targets: np.ndarray) -> list[list[int]]:
     """Return rows [source length, target length, pairs], lengths rounded up."""
     cells = np.stack([round_length(sources), round_length(targets)], axis=1)
@@ -206,6 +225,39 @@ def round_length(lengths: np.ndarray) -> np.ndarray:
     octave = np.ceil(np.log2(np.maximum(lengths, 128))).astype(np.int64)
     step = np.maximum(1, 1 << np.maximum(octave - 7, 0))
     return (lengths + step - 1) // step * step
+
+
+_FILE = {"name": str, "bytes": int}
+# What a manifest must hold: a type, [of each item], (of a row), {key: ...}, {None: of each value}.
+_SHAPE = {
+    "problem": str,
+    "options": dict,
+    "versions": dict,
+    "raw_files": [_FILE],
+    "vocabulary": {"file": str, "bytes": int, "size": int},
+    "splits": {None: {"pairs": int, "shards": [_FILE], "lengths": [(int, int, int)]}},
+}
+
+
+def _fault(value: Any, shape: Any, where: str) -> str:
+    """Return what about a value from a file is not as its shape says, "" if all is."""
+    kind = shape if isinstance(shape, type) else {tuple: list}.get(type(shape), type(shape))
+    if not isinstance(value, kind) or (kind is int and not 0 <= value < 2**63):
+        return f"{where} is {json.dumps(value)[:40]}, expected a {kind.__name__}"
+    if isinstance(shape, tuple) and len(value) != len(shape):
+        return f"{where} has {len(value)} numbers, expected {len(shape)}"
+    parts: list[tuple[Any, Any, str]] = []
+    if isinstance(shape, dict):
+        missing = [key for key in shape if key is not None and key not in value]
+        if missing:
+            return f"{where} has no {missing[0]!r}"
+        shapes = dict.fromkeys(value, shape[None]) if None in shape else shape
+        parts = [(value[key], shapes[key], f"{key!r}") for key in shapes]
+    elif isinstance(shape, list):
+        parts = [(one, shape[0], f"an item of {where}") for one in value]
+    elif isinstance(shape, tuple):
+        parts = [(one, of, f"a number of {where}") for one, of in zip(value, shape)]
+    return next(filter(None, (_fault(*part) for part in parts)), "")
 
 
 def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | None:
@@ -253,44 +305,6 @@ def _decoded(loaded: Manifest, split: str) -> list[list[str]]:
     vocab = vocabulary.load(loaded.vocabulary_path)
     examples = list(shards.read_examples(loaded.shards(split)))
     return [[vocab.decode(one[key]) for one in examples] for key in ("inputs", "targets")]
-
-
-def _check(fields: dict[str, Any]) -> None:
-    """Raise an error of any kind where a manifest's content is not what it has to be."""
-    for name, kind in {
-        "problem": str,
-        "options": dict,
-        "versions": dict,
-        "raw_files": list,
-    }.items():
-        _expect(isinstance(fields[name], kind), name, fields[name])
-    vocab, splits = fields["vocabulary"], fields["splits"]
-    _check_file(vocab, name=vocab["file"])
-    _expect(_is_count(vocab["size"]), "size", vocab["size"])
-    for entry in fields["raw_files"]:
-        _expect(_is_count(entry["bytes"]) and entry["name"] > "", "raw_files", entry)
-        _expect(isinstance(entry["sha256"], str), "sha256", entry)
-    for split in splits.values():
-        _expect(_is_count(split["pairs"]), "pairs", split["pairs"])
-        _expect(isinstance(split["shards"], list), "shards", split["shards"])
-        for entry in [*split["shards"], *split.get("text", [])]:
-            _check_file(entry, name=entry["name"])
-        for row in split["lengths"]:
-            _expect(len(row) == 3 and all(map(_is_count, row)), "lengths", row)
-
-
-def _check_file(entry: dict[str, Any], *, name: Any) -> None:
-    _expect(pathlib.PurePath(name).name == name and name.isprintable(), "name", name)
-    _expect(_is_count(entry["bytes"]), "bytes", entry["bytes"])
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and 0 <= value < 1 << 63
-
-
-def _expect(holds: bool, name: str, value: Any) -> None:
-    if not holds:
-        raise ValueError(f"{name} cannot be {value!r:.60}")
 
 
 def _absent(data_dir: pathlib.Path, problem: problems.Problem) -> errors.UserError:

@@ -16,7 +16,9 @@ Legend: B batch, S source length, T target length.
 import collections
 import contextlib
 import functools
+import hashlib
 import itertools
+import json
 import os
 from collections.abc import Iterator, Sequence
 
@@ -173,6 +175,21 @@ def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
     """Return the share of real tokens among all of some batches, both sides together."""
     real = sum(int(tf.math.count_nonzero(batch[key])) for batch in batches for key in batch)
     return real / sum(int(tf.size(batch[key])) for batch in batches for key in batch)
+
+
+def content_hash(problem: problems.Problem, data_dir: Path, split: str) -> str:
+    """Return a SHA-256 of what a split holds: of the hashes of the vocabulary and its shards.
+
+    tensor2tensor's files have no hashes in a manifest: their names and sizes stand for them.
+    """
+    loaded = manifest.load(data_dir, problem)
+    names = {path.name for path in (*loaded.shards(split), loaded.vocabulary_path)}
+    files = [
+        (entry["name"], entry["bytes"], entry.get("sha256"))
+        for entry in loaded.files()
+        if entry["name"] in names
+    ]
+    return hashlib.sha256(json.dumps(sorted(files)).encode("utf-8")).hexdigest()
 
 
 @contextlib.contextmanager

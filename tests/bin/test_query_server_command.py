@@ -8,9 +8,8 @@ import tiny_run
 
 from t2t_lite.bin import query_server
 from t2t_lite.decode import translator
-from t2t_lite.serving import export
+from t2t_lite.serving import export, loopback
 
-loopback = pytest.importorskip("t2t_lite.serving.loopback", reason="needs tensorflow-serving-api")
 pytestmark = pytest.mark.integration
 
 

@@ -1,5 +1,7 @@
 """A data_dir says what it holds, and is checked against what it says."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,58 @@ def test_a_broken_manifest_is_named(tmp_path):
     (tmp_path / "numbers.manifest.json").write_text('{"format": 99}')
     with pytest.raises(errors.UserError, match="another version"):
         manifest.load(tmp_path, Numbers())
+
+
+def _changed(**changes):
+    return lambda content: {**content, **changes}
+
+
+def _without(*keys):
+    def change(content):
+        inner = content
+        for key in keys[:-1]:
+            inner = inner[key]
+        del inner[keys[-1]]
+        return content
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: [], r"it is \[\], expected a dict"),
+        (lambda content: 3, "it is 3, expected a dict"),
+        (_without("splits"), "it has no 'splits'"),
+        (_without("vocabulary", "bytes"), "'vocabulary' has no 'bytes'"),
+        (_without("splits", "dev", "shards"), "'dev' has no 'shards'"),
+        (_without("splits", "dev", "shards", 0, "name"), "an item of 'shards' has no 'name'"),
+        (_changed(splits={"dev": 3}), "'dev' is 3, expected a dict"),
+        (_changed(vocabulary={"file": 7, "bytes": 1, "size": 1}), "'file' is 7, expected a str"),
+        (_changed(splits={"dev": {"pairs": 1, "shards": [], "lengths": [[1, 2]]}}), "2 numbers"),
+        (_changed(splits={"dev": {"pairs": 2**70, "shards": [], "lengths": []}}), "'pairs' is"),
+    ],
+)
+def test_a_manifest_that_lacks_something_says_what(data_dir, tmp_path, change, message):
+    content = json.loads((data_dir / "numbers.manifest.json").read_text())
+    (tmp_path / "numbers.manifest.json").write_text(json.dumps(change(content)))
+    with pytest.raises(errors.UserError, match=f"is not a manifest: .*{message}"):
+        manifest.load(tmp_path, Numbers())
+
+
+@pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"\xff\xfe{}", b"9" * 5_000])
+def test_what_is_no_json_is_no_manifest(tmp_path, text):
+    (tmp_path / "numbers.manifest.json").write_bytes(text)
+    with pytest.raises(errors.UserError, match="is not a manifest"):
+        manifest.load(tmp_path, Numbers())
+
+
+def test_another_vocabulary_of_the_same_size_is_found_at_once(tmp_path):
+    generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)
+    path = tmp_path / "vocab.numbers.280.model"
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(errors.UserError, match=f"other contents in {path.name}"):
+        manifest.load(tmp_path, Numbers()).check_files()
 
 
 def test_rounded_lengths_cover_and_are_few():

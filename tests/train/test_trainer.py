@@ -82,7 +82,12 @@ def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
         np.testing.assert_array_equal(value, theirs[name], err_msg=name)
 
 
-def test_sigterm_saves_the_step_under_way_and_the_same_command_goes_on(tiny_data, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
+def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
+    tiny_data, tmp_path, capsys, number, status
+):
     flags = ["--train_steps=100000", "--eval_frequency=100000"]
     # None but the signal's own checkpoint is due.
     arguments = _arguments(tiny_data, tmp_path, *flags, "--save_checkpoints_steps=100000")
@@ -93,10 +98,10 @@ def test_sigterm_saves_the_step_under_way_and_the_same_command_goes_on(tiny_data
         start.append(process.stdout.readline())
         assert start[-1], start  # "" is the end
     time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
-    (steps,) = re.findall(r"([\d,]+) steps in .*\n.*stopped by SIGTERM", output)
+    assert process.returncode == status, output
+    (steps,) = re.findall(rf"([\d,]+) steps in .*\n.*stopped by {number.name}", output)
     last = int(steps.replace(",", ""))
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [last]
     assert trainer.main([*arguments, f"--train_steps={last + 1}"]) == 0
@@ -147,7 +152,7 @@ def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected
         ("--problem=parallel_tex", "did you mean parallel_text"),
         ("--hparams_set=transformer_bas", "did you mean transformer_base"),
         ("--hparams=droput=0.1", "did you mean dropout"),
-        ("--hparams=dropout=much", "dropout is float"),
+        ("--hparams=dropout=much", "dropout is a number"),
         ("--hparams=guided_alignment=1", "guided_alignment is for parsing problems"),
         ("--data_dir=nowhere", "nowhere"),
         ("--problem=toy_enfr", "toy_enfr"),
