@@ -44,7 +44,9 @@ _HTTP_STATUS = {
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
 }
-_MODEL = r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+_MODEL = (
+    r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>[0-9]{1,18})|/labels/(?P<label>[^/:]+))?"
+)
 _PREDICT_PATH = re.compile(rf"(?i){_MODEL}:(?P<verb>classify|regress|predict)")
 _STATUS_PATH = re.compile(rf"(?i){_MODEL}(?P<metadata>/metadata)?")
 _LOAD_TRIES = 5  # a version's folder may still be copied
@@ -356,7 +358,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
+        stated = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,18}", stated):
+            self.close_connection = True  # nobody knows where the next request begins
+            self._send(411, {"error": f"Content-Length is {stated[:20]!r}"})
+            return
+        length = int(stated)
         body = self.rfile.read(length)
         if len(body) == length:  # else the client has gone in the middle
             self._answer(lambda: self._predict(body))

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from t2t_lite import messages
+from t2t_lite import errors, messages
 
 SERVICE = "tensorflow.serving.PredictionService"
 PREDICT = f"/{SERVICE}/Predict"
@@ -56,7 +56,7 @@ _NUMBERS = {name: number for number, name in _TYPES.items()}
 _LARGEST = 1 << 24
 
 
-class Refused(Exception):  # noqa: N818  an answer, not a failure of the server
+class Refused(errors.UserError):
     """A request that gets an error: its gRPC status and what it says."""
 
     def __init__(self, status: str, message: str):
@@ -138,10 +138,14 @@ def _read(message: Any, name: str) -> Tensor:
     """Return a message's tensor, whose repetitions of the last element may be left out."""
     shape = tuple(dim.size for dim in message.tensor_shape.dim)
     count = math.prod(shape)
-    if message.dtype not in _VALUES or min(shape, default=0) < 0 or count > _LARGEST:
-        raise Refused("INVALID_ARGUMENT", f"tensor parsing error: {name}")
+    refused = Refused("INVALID_ARGUMENT", f"tensor parsing error: {name}")
+    if message.dtype not in _VALUES or not all(0 <= n <= _LARGEST for n in (*shape, count)):
+        raise refused
     if message.tensor_content and message.dtype in _FORMATS:
-        pieces = struct.iter_unpack(_FORMATS[message.dtype], message.tensor_content)
+        try:
+            pieces = list(struct.iter_unpack(_FORMATS[message.dtype], message.tensor_content))
+        except struct.error as error:
+            raise refused from error
         elements = [element for (element,) in pieces]
     else:
         elements = list(getattr(message, _VALUES[message.dtype]))

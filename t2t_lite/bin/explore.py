@@ -1,0 +1,191 @@
+"""Look at what a trained model does: translations, attention, the search, parses, in a browser.
+
+  t2t-lite-explore --output_dir=run
+  t2t-lite-explore --output_dir=run --text="A dog runs." --html=out.html
+  t2t-lite-explore --output_dir=run --decode_from_file=in.en --html=out.html
+
+The first serves a page on this machine until it is interrupted; the others write one HTML file that
+opens from a disk, with no server and no network.
+"""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+
+from t2t_lite import errors, registry
+from t2t_lite.bin import command
+from t2t_lite.decode import options
+from t2t_lite.text import text_files
+
+if TYPE_CHECKING:
+    from t2t_lite.decode import translator
+    from t2t_lite.explore import explorer
+    from t2t_lite.run import output_dir as output_dirs
+
+FLAGS = command.new_flags()
+flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "checkpoint_path",
+    None,
+    "A checkpoint, or a folder of which the newest is taken (output_dir/averaged), or several, "
+    "separated by commas, as an ensemble. Default: the newest of output_dir.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "decode_hparams",
+    "",
+    "How to decode, as t2t-lite-decoder has it; return_beams is beam_size unless given.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "split", "test", "Texts to choose from, with their references.", flag_values=FLAGS
+)
+flags.DEFINE_string(
+    "data_dir", None, "Where the split lies; default: where training read it.", flag_values=FLAGS
+)
+flags.DEFINE_string("host", "127.0.0.1", "Where to listen.", flag_values=FLAGS)
+flags.DEFINE_integer("port", 8765, "Where to listen; 0 takes a free one.", 0, flag_values=FLAGS)
+flags.DEFINE_string("html", None, "Write this file instead of serving.", flag_values=FLAGS)
+flags.DEFINE_string("text", None, "The text in --html.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "target", None, "Look at this output of --text in place of the best.", flag_values=FLAGS
+)
+flags.DEFINE_string("decode_from_file", None, "The texts in --html, one a line.", flag_values=FLAGS)
+_MOST_TEXTS = 100  # of a saved page: a browser reads all of them at once
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    return command.run(_run, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+
+
+def _run() -> None:
+    _check_flags()
+    changes = options.parse(FLAGS.decode_hparams)
+    with command.quiet_import():
+        from t2t_lite.decode import translator
+        from t2t_lite.explore import explorer
+        from t2t_lite.run import output_dir
+    run = output_dir.read(FLAGS.output_dir)
+    if not changes.get("sampling"):
+        beam_size = changes.get("beam_size", run.hparams.beam_size)
+        changes = {"return_beams": beam_size, **changes}
+    model = translator.Translator.from_output_dir(
+        FLAGS.output_dir, FLAGS.checkpoint_path, **changes
+    )
+    answers = explorer.Explorer(model, references=_references(run), about=_about(run, model))
+    if FLAGS.html:
+        _write(answers)
+    else:
+        _serve(answers)
+
+
+def _check_flags() -> None:
+    texts = [FLAGS.text is not None, FLAGS.decode_from_file is not None]
+    if FLAGS.html and sum(texts) != 1:
+        raise errors.UserError("--html needs --text or --decode_from_file")
+    if any(texts) and not FLAGS.html:
+        raise errors.UserError("--text and --decode_from_file need --html, the file to write")
+    if FLAGS.target is not None and FLAGS.text is None:
+        raise errors.UserError("--target needs --text")
+
+
+def _references(run: "output_dirs.OutputDir") -> dict[str, str]:
+    """Return the split's references by source; nothing where the data are not at hand."""
+    from t2t_lite.data import manifest
+
+    try:
+        problem = registry.problem(run.run.problem)
+        data_dir = FLAGS.data_dir or run.run.data_dir
+        text = manifest.problem_text(data_dir, problem, FLAGS.split)
+    except errors.UserError as error:
+        if FLAGS.data_dir:
+            raise
+        print(f"no texts to choose from: {error}", file=sys.stderr)
+        return {}
+    return dict(zip(text.sources, text.references))
+
+
+def _about(run: "output_dirs.OutputDir", model: "translator.Translator") -> dict[str, Any]:
+    """Return what the Model view shows."""
+    from t2t_lite.explore import curves
+    from t2t_lite.train import describe, schedule
+
+    hparams = run.hparams
+    steps = sorted(
+        {
+            *range(1, hparams.train_steps, max(hparams.train_steps // 200, 1)),
+            hparams.warmup_steps,
+            hparams.train_steps,
+        }
+    )
+    rates = [
+        [
+            step,
+            schedule.learning_rate(
+                step,
+                d_model=hparams.d_model,
+                warmup_steps=hparams.warmup_steps,
+                scale=hparams.learning_rate_scale,
+            ),
+        ]
+        for step in steps
+        if step <= hparams.train_steps
+    ]
+    described = describe.describe(
+        hparams, model.vocabulary.size, hparams_set=describe.row_of(hparams, run.run.hparams_set)
+    )
+    return {
+        "problem": run.run.problem,
+        "hparams": dataclasses.asdict(hparams),
+        "description": describe.as_json(described),
+        "schedule": rates,
+        "curves": curves.read(pathlib.Path(FLAGS.output_dir)),
+    }
+
+
+def _write(answers: "explorer.Explorer") -> None:
+    from t2t_lite.explore import saving
+
+    if os.path.isdir(FLAGS.html):
+        raise errors.UserError(f"{FLAGS.html} is a folder: give a file to write to")
+    texts = [FLAGS.text] if FLAGS.text is not None else []
+    if FLAGS.decode_from_file:
+        texts = list(text_files.read_lines(FLAGS.decode_from_file))
+        if len(texts) > _MOST_TEXTS:
+            raise errors.UserError(
+                f"{FLAGS.decode_from_file} has {len(texts):,} lines: a page holds at most "
+                f"{_MOST_TEXTS}"
+            )
+    if not any(text.strip() for text in texts):
+        raise errors.UserError("there is no text to show: all of it is blank")
+    page = saving.page(answers, [(text, FLAGS.target) for text in texts if text.strip()])
+    with text_files.replacing(FLAGS.html) as file:
+        file.write(page.encode("utf-8"))
+    print(f"{FLAGS.html}: {len(page) / 1e6:.1f} MB; open it in a browser")
+
+
+def _serve(answers: "explorer.Explorer") -> None:
+    from t2t_lite.explore import server
+
+    made = server.make(answers, host=FLAGS.host, port=FLAGS.port)
+    host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
+    if not server.is_loopback(FLAGS.host):
+        print(
+            f"--host={FLAGS.host}: whoever reaches this machine can use the page; nothing asks for "
+            "a password",
+            file=sys.stderr,
+        )
+    print(f"http://{host}:{made.port}/ shows {answers.model.name}; end with Ctrl+C", flush=True)
+    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(made.socket):
+        made.serve_forever()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

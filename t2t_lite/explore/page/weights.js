@@ -1,0 +1,60 @@
+// Attention weights of one layer: [head, query, key], two bytes each.
+
+const SCALE = 65535;
+
+export class Weights {
+  constructor(view, heads, queries, keys) {
+    this.view = view;
+    this.heads = heads;
+    this.queries = queries;
+    this.keys = keys;
+  }
+
+  /** Return the weight that a head's query gives to a key. */
+  at(head, query, key) {
+    return this.view.getUint16(2 * ((head * this.queries + query) * this.keys + key), true) / SCALE;
+  }
+
+  /** Return a function (query, key) -> weight: the mean of heads, or the largest. */
+  over(heads, how = "mean") {
+    if (heads.length === 1) return (query, key) => this.at(heads[0], query, key);
+    if (how === "maximum") {
+      return (query, key) => Math.max(...heads.map((head) => this.at(head, query, key)));
+    }
+    return (query, key) =>
+      heads.reduce((sum, head) => sum + this.at(head, query, key), 0) / heads.length;
+  }
+}
+
+/** Return the share of all weight that goes to some keys. */
+export function shareOf(weight, queries, keys) {
+  let sum = 0;
+  for (let query = 0; query < queries; query++) {
+    for (const key of keys) sum += weight(query, key);
+  }
+  return sum / queries;
+}
+
+/** Paint weights, a pixel each, darker the larger; the colour is that of the page's ink. */
+export function paint(canvas, weight, queries, keys) {
+  canvas.width = keys;
+  canvas.height = queries;
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(keys, queries);
+  const [red, green, blue] = heatColor();
+  for (let query = 0, place = 0; query < queries; query++) {
+    for (let key = 0; key < keys; key++, place += 4) {
+      image.data[place] = red;
+      image.data[place + 1] = green;
+      image.data[place + 2] = blue;
+      image.data[place + 3] = 255 * weight(query, key);
+    }
+  }
+  context.putImageData(image, 0, 0);
+}
+
+/** Return the colour of a weight of 1 as [red, green, blue]. */
+export function heatColor() {
+  const text = getComputedStyle(document.documentElement).getPropertyValue("--heat").trim();
+  return [1, 3, 5].map((place) => parseInt(text.slice(place, place + 2), 16));
+}

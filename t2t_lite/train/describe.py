@@ -1,0 +1,179 @@
+"""What a model is made of and what a step of its training takes, before any data are there.
+
+Parameters are counted as the model makes them (tests hold the two against each other); operations
+are cost.py's; memory is arithmetic, an estimate from below: allocators and TensorFlow add to it.
+"""
+
+import dataclasses
+from typing import Any
+
+from t2t_lite import config, errors, registry
+from t2t_lite.train import cost
+
+# Table 3's column "params", in millions, by the difference from base that makes the row.
+_TABLE_3 = {
+    "transformer_base": 65,
+    "transformer_base_b1": 58,
+    "transformer_base_b2": 60,
+    "transformer_base_c1": 36,
+    "transformer_base_c2": 50,
+    "transformer_base_c3": 80,
+    "transformer_base_c4": 28,
+    "transformer_base_c5": 168,
+    "transformer_base_c6": 53,
+    "transformer_base_c7": 90,
+    "transformer_big": 213,
+}
+_SIZES = (
+    "d_model",
+    "d_ff",
+    "num_heads",
+    "d_k",
+    "d_v",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "position_encoding",
+)
+PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
+_VOCAB_MULTIPLE = 8  # rows of the embedding, as model.Transformer rounds them up
+_LENGTH = 25  # tokens a sentence where operations are counted: WMT's mean, about
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the model: its name, how often it occurs, the parameters of one."""
+
+    name: str
+    count: int
+    parameters: int
+
+    @property
+    def total(self) -> int:
+        """The parameters of all of them."""
+        return self.count * self.parameters
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Description:
+    """A model's parts and a step's needs.
+
+    Attributes:
+      parts: by which `parameters` adds up.
+      table_3: millions of parameters in the paper's Table 3; None for what is no row of it.
+      flops: of one step, 3 times those of the forward pass (train.cost).
+      memory: bytes of weights, gradients, Adam's two moments, and the activations that the
+        backward pass needs of as many tokens as are computed at a time.
+    """
+
+    parts: tuple[Part, ...]
+    table_3: int | None
+    vocab_size: int
+    tokens: int
+    flops: int
+    memory: dict[str, int]
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        return sum(part.total for part in self.parts)
+
+
+def describe(
+    hparams: config.HParams, vocab_size: int = PAPER_VOCABULARY, *, hparams_set: str | None = None
+) -> Description:
+    """Describe a model.
+
+    Args:
+      hparams: its sizes.
+      vocab_size: its ids.
+      hparams_set: where it is a row of Table 3, the row.
+    """
+    h, rows = hparams, -(-vocab_size // _VOCAB_MULTIPLE) * _VOCAB_MULTIPLE
+    attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
+    feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
+    norm = 2 * h.d_model
+    encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
+    parts = [
+        Part("embedding, shared by both sides and the softmax", 1, rows * h.d_model),
+        Part("encoder self-attention", encoders, attention),
+        Part("encoder feed-forward", encoders, feed_forward),
+        Part("decoder self-attention", decoders, attention),
+        Part("decoder attention over the source", decoders, attention),
+        Part("decoder feed-forward", decoders, feed_forward),
+        Part("layer norms", 2 * encoders + 3 * decoders + 2 * h.pre_norm, norm),
+    ]
+    if h.position_encoding == "learned":
+        parts.append(Part("learned positions", 1, h.max_length * h.d_model))
+    tokens = h.batch_tokens
+    sentences = max(tokens // _LENGTH, 1)
+    parameters = sum(part.total for part in parts)
+    at_a_time = min(h.max_tokens_per_device or tokens, tokens)
+    return Description(
+        parts=tuple(parts),
+        table_3=_TABLE_3.get(hparams_set or ""),
+        vocab_size=vocab_size,
+        tokens=tokens,
+        flops=cost.step_flops(h, rows, batch=sentences, source=_LENGTH, target=_LENGTH),
+        memory={
+            "weights": 4 * parameters,
+            "gradients": 4 * parameters,
+            "Adam's moments": 8 * parameters,
+            "activations": 4 * _activations(h, at_a_time) + 8 * at_a_time * rows,
+        },
+    )
+
+
+def _activations(h: config.HParams, tokens: int) -> int:
+    """Return the numbers that the backward pass needs of so many tokens on each side.
+
+    Of an attention its input, queries, keys, values, weights and heads; of a feed-forward network
+    its input and hidden layer; of each sub-layer the sum that is normalised.
+    """
+    attention = 2 * h.d_model + h.num_heads * (2 * h.d_k + 2 * h.d_v) + h.num_heads * _LENGTH
+    feed_forward = 2 * h.d_model + h.d_ff
+    encoder = h.num_encoder_layers * (attention + feed_forward)
+    decoder = h.num_decoder_layers * (2 * attention + feed_forward)
+    return tokens * (encoder + decoder)
+
+
+def row_of(hparams: config.HParams, hparams_set: str) -> str | None:
+    """Return the set's name where a model with `hparams` has the sizes of that set, else None."""
+    try:
+        original = registry.hparams(hparams_set)
+    except errors.UserError:
+        return None
+    is_same = all(getattr(hparams, name) == getattr(original, name) for name in _SIZES)
+    return hparams_set if is_same else None
+
+
+def as_json(description: Description) -> dict[str, Any]:
+    """Return a description for json."""
+    parts = [{**dataclasses.asdict(part), "total": part.total} for part in description.parts]
+    return {
+        **dataclasses.asdict(description),
+        "parts": parts,
+        "parameters": description.parameters,
+    }
+
+
+def table(description: Description) -> str:
+    """Return the description as lines of text."""
+    width = max(len(part.name) for part in description.parts)
+    lines = [f"{'parameters':{width}}  layers      of one         all"]
+    for part in description.parts:
+        lines.append(f"{part.name:{width}}  {part.count:6}{part.parameters:12,}{part.total:12,}")
+    lines.append(f"{'in all':{width}}  {description.parameters:30,}")
+    if description.table_3:
+        lines.append(f"{'Table 3 of the paper':{width}}  {f'{description.table_3} million':>30}")
+    lines += [
+        f"of them {description.vocab_size:,} ids; one step of {description.tokens:,} source and as "
+        f"many target tokens: {description.flops:.2e} FLOPs",
+        "memory of a step on one device, float32, at least: "
+        + ", ".join(f"{name} {_size(count)}" for name, count in description.memory.items())
+        + f"; together {_size(sum(description.memory.values()))}",
+    ]
+    return "\n".join(lines)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,106 @@
+"""The weights shown are those computed: by a direct computation, tensor2tensor, and the search."""
+
+import golden_numbers
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite import errors
+from t2t_lite.decode import cached_decoder, options, translator
+from t2t_lite.explore import attending
+
+TEXT = tiny_run.SENTENCES[2]
+
+
+@pytest.fixture(scope="module")
+def model():
+    decode_options = options.for_model(tiny_run.HPARAMS)
+    return translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+
+
+@pytest.mark.parametrize("name", ["t2t_paper", "t2t_prenorm"])
+def test_weights_are_tensor2tensors(name):
+    golden = golden_numbers.load(name)
+    inputs, targets = golden.arrays["inputs"], golden.arrays["targets"]
+    found = attending.weights(golden.model, tf.constant(inputs), tf.constant(targets))
+    real = inputs != 0
+    for layer in range(2):
+        theirs = golden.arrays[f"attention/encoder/layer_{layer}/self_attention"]
+        ours = found.encoder[:, layer].numpy()
+        for row in range(len(inputs)):  # the original's queries at padding differ
+            np.testing.assert_allclose(
+                ours[row][:, real[row]], theirs[row][:, real[row]], atol=2e-5
+            )
+        for kind, their_kind in (("decoder", "self_attention"), ("cross", "encdec_attention")):
+            theirs = golden.arrays[f"attention/decoder/layer_{layer}/{their_kind}"]
+            np.testing.assert_allclose(getattr(found, kind)[:, layer].numpy(), theirs, atol=2e-5)
+
+
+def test_encoder_weights_are_the_formula(model):
+    """softmax(Q K^T / sqrt(d_k)) of the first layer, in numpy, from the kernels."""
+    found = attending.attention(model, TEXT)
+    transformer = model.models[0]
+    (translation,) = model.translate([TEXT])
+    ids = np.array([translation.source_ids])
+    x = transformer.embedding(ids) + transformer.position(tf.range(ids.shape[1]))
+    kernel = transformer.named_variables()["encoder_0/self_attention/qkv"].numpy()
+    heads, size = tiny_run.HPARAMS.num_heads, tiny_run.HPARAMS.d_k
+    queries, keys, _ = np.split(x.numpy()[0] @ kernel, 3, axis=1)
+    for head in range(heads):
+        columns = slice(head * size, (head + 1) * size)
+        scores = queries[:, columns] @ keys[:, columns].T / np.sqrt(size)
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        expected = scores / scores.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.encoder[0, head], expected, atol=1e-5)
+
+
+def test_the_best_outputs_weights_are_those_of_the_search(model):
+    """What the cached decoder attends to along the best hypothesis, slot by slot."""
+    found = attending.attention(model, TEXT)
+    (translation,) = model.translate([TEXT])
+    seen = {"decoder": [], "cross": []}
+    decoder = cached_decoder.CachedDecoder(model.models[0], 1)
+    attend = decoder._attend
+
+    def attend_and_tell(q, memory, bias):
+        scores = tf.matmul(q, memory.keys, transpose_b=True) + bias
+        kind = "cross" if memory.keys.shape[2] == len(translation.source_ids) else "decoder"
+        seen[kind].append(tf.nn.softmax(scores).numpy()[0, :, 0])
+        return attend(q, memory, bias)
+
+    decoder._attend = attend_and_tell
+    num_steps = len(translation.ids)
+    num_slots = num_steps + 40  # so that the two memories differ in size
+    state = decoder.encode(tf.constant([translation.source_ids]))
+    ancestry = np.full([1, 1, num_slots], -1, np.int32)
+    for step, token in enumerate([0, *translation.ids[:-1]]):
+        ancestry[0, 0, step] = 0
+        _, state = decoder.step(
+            tf.constant([[token]]), tf.constant(step), tf.constant(ancestry), state
+        )
+    for step in range(num_steps):
+        np.testing.assert_allclose(found.cross[0, :, step], seen["cross"][step], atol=1e-5)
+        own = seen["decoder"][step][:, : step + 1]
+        np.testing.assert_allclose(found.decoder[0, :, step, : step + 1], own, atol=1e-5)
+
+
+def test_names_fit_the_arrays(model):
+    found = attending.attention(model, TEXT)
+    num_sources, num_targets = len(found.source_tokens), len(found.target_tokens)
+    assert found.encoder.shape == (1, 2, num_sources, num_sources)
+    assert found.decoder.shape == (1, 2, num_targets, num_targets)
+    assert found.cross.shape == (1, 2, num_targets, num_sources)
+    assert found.source_tokens[-1] == "⟨end⟩"
+    assert found.start_tokens == ("⟨start⟩", *found.target_tokens[:-1])
+    for kind in attending.KINDS:
+        np.testing.assert_allclose(getattr(found, kind).sum(axis=-1), 1, atol=1e-5)
+    # nobody looks ahead
+    assert np.triu(found.decoder[0, 0], 1).max() == 0
+
+
+def test_a_given_target_is_looked_at(model):
+    found = attending.attention(model, TEXT, "a dog")
+    assert "".join(found.target_tokens).replace("▁", " ").endswith("a dog⟨end⟩")
+    with pytest.raises(errors.UserError, match="blank"):
+        attending.attention(model, "  ")

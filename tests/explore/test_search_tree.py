@@ -1,0 +1,90 @@
+"""The traced search comes to what beam_search comes to, and says how."""
+
+import pytest
+import tiny_run
+
+from t2t_lite import errors
+from t2t_lite.decode import options, translator
+from t2t_lite.explore import search_tree
+
+CHANGES = {
+    "paper": {},
+    "n-best": {"return_beams": 4},
+    "wide": {"beam_size": 12, "return_beams": 5},
+    "greedy": {"beam_size": 1},
+    "strict": {"strict_ends": True, "return_beams": 3},
+    "no penalty": {"alpha": 0.0, "return_beams": 4},
+    "negative penalty": {"alpha": -1.0, "return_beams": 2},
+    "minimum length": {"min_length": 6, "return_beams": 2},
+    "prefix": {"prefix": "two dogs", "return_beams": 2},
+    "long": {"extra_length": 40, "return_beams": 4, "alpha": 2.0},
+}
+
+
+def _pairs(model, texts):
+    traced = search_tree.TracedSearch(model)
+    for translation in model.translate(texts):
+        yield translation, traced.run(list(translation.source_ids))
+
+
+def _check(translation, tree):
+    found = [tree.extensions[number] for number in tree.hypotheses]
+    assert [tuple(tree.ids(e.number)) for e in found] == [h.ids for h in translation.hypotheses]
+    assert [e.score for e in found] == pytest.approx(
+        [h.score for h in translation.hypotheses],
+        rel=1e-5,  # float32 sums of up to 50 logarithms
+    )
+    finished = {search_tree.FINISHED: True, search_tree.LIVES: False}
+    assert [finished[e.fate] for e in found] == [h.finished for h in translation.hypotheses]
+
+
+@pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
+def test_it_finds_what_the_search_finds(changes):
+    decode_options = options.for_model(tiny_run.HPARAMS, **changes)
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+    for translation, tree in _pairs(model, tiny_run.SENTENCES[:4]):
+        _check(translation, tree)
+
+
+def test_an_ensembles_tree_is_its_searchs():
+    models = [tiny_run.model(seed) for seed in (1, 2)]
+    decode_options = options.for_model(tiny_run.HPARAMS, return_beams=4)
+    model = translator.Translator(models, tiny_run.task(), decode_options)
+    for translation, tree in _pairs(model, tiny_run.SENTENCES[:3]):
+        _check(translation, tree)
+
+
+def test_it_finds_the_trees_that_the_search_finds():
+    task = tiny_run.tree_task()
+    model = tiny_run.model(vocab_size=task.vocabulary.size)
+    decode_options = options.for_model(tiny_run.HPARAMS, beam_size=5, return_beams=3)
+    parser = translator.Translator(model, task, decode_options)
+    for translation, tree in _pairs(parser, tiny_run.SENTENCES[:3]):
+        _check(translation, tree)
+
+
+def test_fates_add_up():
+    decode_options = options.for_model(tiny_run.HPARAMS, return_beams=2)
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+    ((_, tree),) = _pairs(model, tiny_run.SENTENCES[3:4])
+    steps = {}
+    for extension in tree.extensions:
+        steps.setdefault(extension.step, []).append(extension)
+        if extension.parent is not None:
+            parent = tree.extensions[extension.parent]
+            assert (parent.step, parent.fate) == (extension.step - 1, search_tree.LIVES)
+            assert extension.log_probability <= parent.log_probability
+    for extensions in steps.values():
+        assert len(extensions) == 8  # 2 N
+        assert sum(e.fate == search_tree.LIVES for e in extensions) == 4
+    best = [e for e in tree.extensions if e.is_best]
+    assert [e.token for e in best] == tree.ids(tree.hypotheses[0])
+    fates = {e.fate for e in tree.extensions}
+    assert fates >= {search_tree.LIVES, search_tree.FINISHED, search_tree.FELL_OUT}
+
+
+def test_sampling_has_no_tree():
+    decode_options = options.for_model(tiny_run.HPARAMS, sampling=True)
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+    with pytest.raises(errors.UserError, match="drawn at random"):
+        search_tree.TracedSearch(model)
