@@ -243,17 +243,18 @@ class Training:
                 self.update(step, report)
                 self._profile(step - first)
                 # All stop after the same step; a worker that is told nothing itself says SIGTERM.
-                stopped = self._workers.any(bool(interrupted.signal))
-                if self._is_time_to_save(step, saved) or step == last or stopped:
+                stopped_by = None
+                if self._workers.any(bool(interrupted.signal)):
+                    stopped_by = interrupted.signal or "SIGTERM"
+                elif self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
+                    # Before the step's checkpoint: where this is killed, it is done again.
+                    self._evaluate(step, report)
+                    stopped_by = "patience" if self._is_patience_over(step) else None
+                if self._is_time_to_save(step, saved) or step == last or stopped_by:
                     self._save(step)
                     saved = time.monotonic()
-                if stopped:
-                    return step, interrupted.signal or "SIGTERM"
-                if self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
-                    self._evaluate(step, report)
-                    if self._is_patience_over(step):
-                        self._save(step)
-                        return step, "patience"
+                if stopped_by:
+                    return step, stopped_by
         return step, None
 
     def update(self, step: int, report: reporter.Reporter) -> None:

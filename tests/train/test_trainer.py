@@ -19,6 +19,7 @@ from t2t_lite import errors, registry
 from t2t_lite.bin import trainer
 from t2t_lite.data import generate, manifest
 from t2t_lite.run import checkpoint
+from t2t_lite.train import evaluator
 
 pytestmark = pytest.mark.integration
 
@@ -81,6 +82,21 @@ def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
     assert ours.keys() == theirs.keys()
     for name, value in ours.items():
         np.testing.assert_array_equal(value, theirs[name], err_msg=name)
+
+
+def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkeypatch, capsys):
+    flags = ("--train_steps=4", "--save_checkpoints_steps=2", "--eval_frequency=4")
+    arguments = _arguments(tiny_data, tmp_path, *flags)
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluator.Evaluator, "evaluate", die)
+        assert trainer.main(arguments) == 130
+    assert trainer.main(arguments) == 0
+    assert "(best so far)" in capsys.readouterr().err
+    assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-4")
 
 
 @pytest.mark.parametrize(
