@@ -14,6 +14,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from google.protobuf import message
 
 from t2t_lite import errors, messages
 from t2t_lite.text import text_files
@@ -94,7 +95,11 @@ def read_examples(
 ) -> Iterator[dict[str, list[int]]]:
     """Yield the int64 features of every record of some shards, in their order."""
     for path in paths:
-        yield from map(ids, read(path))
+        for number, record in enumerate(read(path)):
+            try:
+                yield ids(record)
+            except message.DecodeError as error:
+                raise _damaged(path, number, "it is no tf.train.Example") from error
 
 
 def _read_block(file) -> tuple[list[tuple[bytes, bytes, bytes]], str]:
