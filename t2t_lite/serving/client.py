@@ -382,6 +382,9 @@ def _answer(row: dict[str, Any], *, is_nbest: bool) -> Answer:
     def several(name: str) -> tuple:
         return tuple(row[name]) if is_nbest else (row[name],)
 
+    kinds = {*map(type, several("outputs"))}, {*map(type, several("scores"))}
+    if kinds[0] != {str} or not kinds[1] <= {int, float}:
+        raise TypeError(f"outputs and scores are {kinds}")
     cut = bool(row.get("truncated", False))
     finished = several("finished") if "finished" in row else None
     if is_nbest and finished:  # its `truncated` is the input alone
