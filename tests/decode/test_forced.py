@@ -1,6 +1,5 @@
 import json
 
-import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
@@ -40,7 +39,7 @@ def test_alignment_is_the_largest_mean_weight():
         model.models[0](tf.constant([translation.source_ids]), tf.constant([translation.ids]))
     weights = attended["decoder_0/cross_attention"].weights().numpy()[0].mean(axis=0)
     assert translation.alignment == tuple(weights.argmax(axis=1).tolist())
-    assert len(set(translation.alignment)) > 1
+    assert len(set(translation.alignment or ())) > 1
     assert translation.token_scores is None
 
 
@@ -94,5 +93,5 @@ def test_padding_changes_nothing():
     together = model.translate(tiny_run.SENTENCES)
     for text, one in zip(tiny_run.SENTENCES, together):
         (alone,) = model.translate([text])
-        np.testing.assert_allclose(one.token_scores, alone.token_scores, atol=1e-5)
+        assert one.token_scores == pytest.approx(alone.token_scores, abs=1e-5)
         assert one.alignment == alone.alignment
