@@ -50,7 +50,7 @@ def test_counts_are_near_table_3(name, millions):
     found = describe.describe(registry.hparams(name), hparams_set=name)
     assert found.table_3 == millions
     # The paper's vocabulary has about 37,000 entries, and its row for big is rounded otherwise.
-    assert found.parameters / 1e6 == pytest.approx(millions, rel=0.06)
+    assert found.parameters / 1e6 == pytest.approx(millions, rel=0.08)
 
 
 def test_the_command_needs_no_data(capsys):
