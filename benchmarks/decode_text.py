@@ -75,7 +75,10 @@ def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], 
     import ctranslate2  # pyright: ignore[reportMissingImports]
     import sentencepiece
 
-    (model,) = pathlib.Path(flags.ctranslate2).glob("*.model")
+    folder = pathlib.Path(flags.ctranslate2)
+    (model,) = folder.glob("*.model")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    end = [] if config["add_source_eos"] else ["</s>"]
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
     translator = ctranslate2.Translator(
         flags.ctranslate2,
@@ -87,7 +90,7 @@ def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], 
 
     def decode(sources: list[str]) -> list[str]:
         found = translator.translate_batch(
-            [[*one, "</s>"] for one in pieces.Encode(sources, out_type=str)],
+            [[*one, *end] for one in pieces.Encode(sources, out_type=str)],
             beam_size=BEAM,
             length_penalty=0,
             max_batch_size=flags.batch_size,

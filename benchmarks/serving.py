@@ -7,11 +7,15 @@
 Prints a line a figure, each with the machine's load average, because latency on a busy machine says
 little. The server is a process of its own. `--output_dir` compares the export's throughput in one
 large batch with t2t-lite-decoder's on the same sentences, in turns. `--soak` sends so many requests
-of mixed and hostile texts and compares every answer with the one given alone.
+from 32 clients by gRPC and REST: texts, hostile ones and one of 10 MB among them, n-best, ids of
+any width, and malformed requests that must be refused; every answer is compared with the one given
+alone, while clients are killed in the middle of theirs.
 """
 
 import argparse
 import contextlib
+import itertools
+import json
 import os
 import pathlib
 import random
@@ -21,9 +25,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 
+from t2t_lite import errors
 from t2t_lite.serving import client
 from t2t_lite.text import text_files
 
@@ -40,6 +47,9 @@ HOSTILE = [
     "x" * 2000,
 ]
 VERY_LONG = "A dog runs. " * 8334  # 100,000 characters
+HUGE = "A dog runs. " * 833_400  # 10 MB
+NUM_CLIENTS = 32
+SCORE = 1e-3
 
 
 class Server:
@@ -199,36 +209,179 @@ def throughput_of_decoder(flags: argparse.Namespace, texts: list[str]) -> None:
             report(f"{score.name} of the {name}", f"{score.value:.2f}")
 
 
+class Soak:
+    """Requests of all kinds, and whether their answers are right: those given alone."""
+
+    def __init__(self, server: Server, texts: list[str]):
+        self._server = server
+        self._texts = texts
+        self._pool = [*texts, *HOSTILE, VERY_LONG, HUGE]
+        self._weights = [1.0] * (len(self._pool) - 2) + [0.02, 0.02]
+        # By REST and by signature: a connection that all threads share.
+        self._clients = {
+            (rest, name): server.connect(rest=rest, signature_name=name, in_flight=NUM_CLIENTS)
+            for rest in (False, True)
+            for name in ("serving_default", "nbest", "from_ids", "score", "tokenize")
+        }
+        self._alone = {
+            (name, text): self._ask(name, {"inputs": [text]})
+            for name in ("serving_default", "nbest")
+            for text in (self._pool if name == "serving_default" else texts[:20])
+        }
+        tokens = (self._ask("tokenize", {"inputs": [text]})["ids"][0] for text in texts)
+        self._ids = [[token for token in row if token] for row in tokens]  # each ends in EOS
+        self.kinds: dict[Callable[[random.Random], bool], float] = {
+            self.some_texts: 10,
+            self.an_nbest: 1,
+            self.some_ids: 4,
+            self.ids_without_end: 1,
+            self.a_malformed_score: 1,
+            self.a_malformed_body: 1,
+        }
+
+    def request(self, chosen: random.Random) -> bool:
+        """Send a request of some kind; return whether its answer is right."""
+        (kind,) = chosen.choices(list(self.kinds), list(self.kinds.values()))
+        return kind(chosen)
+
+    def some_texts(self, chosen: random.Random) -> bool:
+        """Ask for one to five texts."""
+        texts = chosen.choices(self._pool, self._weights, k=chosen.choice([1, 1, 1, 2, 5]))
+        found = self._ask("serving_default", {"inputs": texts}, rest=chosen.random() < 0.3)
+        return all(
+            _same(found, place, self._alone["serving_default", text])
+            for place, text in enumerate(texts)
+        )
+
+    def an_nbest(self, chosen: random.Random) -> bool:
+        """Ask for all outputs of a text."""
+        text = chosen.choice(self._texts[:20])
+        found = self._ask("nbest", {"inputs": [text]}, rest=chosen.random() < 0.3)
+        return _same(found, 0, self._alone["nbest", text])
+
+    def some_ids(self, chosen: random.Random) -> bool:
+        """Ask for rows of ids of a width of their own, by what follows EOS."""
+        places = [chosen.randrange(len(self._ids)) for _ in range(chosen.choice([1, 1, 2]))]
+        width = max(len(self._ids[place]) for place in places) + chosen.randrange(4)
+        rows = [self._ids[place] for place in places]
+        rows = [row + [chosen.choice([0, 1, 5])] * (width - len(row)) for row in rows]
+        found = self._ask("from_ids", {"ids": rows})
+        return all(
+            abs(found["scores"][i] - self._alone_of(place)["scores"][0]) < SCORE
+            and found["truncated"][i] == self._alone_of(place)["truncated"][0]
+            for i, place in enumerate(places)
+        )
+
+    def ids_without_end(self, chosen: random.Random) -> bool:
+        """Ask for ids that do not end: no output, and truncated."""
+        found = self._ask("from_ids", {"ids": [[5] * chosen.randint(1, 40)]})
+        return found["truncated"] == [True] and not any(found["ids"][0])
+
+    def a_malformed_score(self, chosen: random.Random) -> bool:
+        """Ask with more targets than inputs; that is refused."""
+        inputs = {"inputs": ["a"], "targets": ["b", "c"]}
+        try:
+            self._ask("score", inputs, rest=chosen.random() < 0.3)
+        except errors.UserError as error:
+            return "equal 0th-dimension size" in str(error)
+        return False
+
+    def a_malformed_body(self, chosen: random.Random) -> bool:
+        """Ask by REST as nobody should; that is refused."""
+        body = chosen.choice(
+            [{"instances": "A dog runs."}, {"instances": []}, {"inputs": [5]}, [], {"ids": [[1]]}]
+        )
+        url = f"http://127.0.0.1:{self._server.rest_port}/v1/models/{NAME}:predict"
+        try:
+            urllib.request.urlopen(url, json.dumps(body).encode(), timeout=600)
+        except urllib.error.HTTPError as error:
+            return error.code == 400 and "error" in json.loads(error.read())
+        return False
+
+    def _alone_of(self, place: int) -> dict[str, list]:
+        return self._alone["serving_default", self._texts[place]]
+
+    def _ask(self, name: str, inputs: dict[str, list], *, rest: bool = False) -> dict[str, list]:
+        return self._clients[rest, name].predict(inputs)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for one in self._clients.values():
+            one.__exit__(None, None, None)
+
+
+def _same(found: dict[str, list], place: int, alone: dict[str, list]) -> bool:
+    """Return whether an item of an answer is what the text gets alone, scores within SCORE."""
+    for name, values in found.items():
+        value, expected = values[place], alone[name][0]
+        if name == "scores":
+            pairs = zip(_list(value), _list(expected))
+            if any(abs(a - b) > SCORE for a, b in pairs):
+                return False
+        elif value != expected:
+            return False
+    return True
+
+
+def _list(value: float | Sequence[float]) -> Sequence[float]:
+    return value if isinstance(value, Sequence) else [value]
+
+
+@contextlib.contextmanager
+def killed_clients(server: Server) -> Iterator[None]:
+    """Start a client every few seconds, and kill it in the middle of its requests."""
+    code = (
+        "import sys; from t2t_lite.serving import client;"
+        f"one = client.Client('127.0.0.1:' + sys.argv[1], {NAME!r}, rest=len(sys.argv) > 2);"
+        "[*one.stream(['A dog runs in the park. ' * 9] * 10_000)]"
+    )
+    stopped = threading.Event()
+
+    def run() -> None:
+        for rest in itertools.cycle([False, True]):
+            port = str(server.rest_port if rest else server.port)
+            command = [sys.executable, "-c", code, port, *(["rest"] if rest else [])]
+            process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            stopped.wait(3)
+            process.kill()
+            process.wait()
+            if stopped.wait(10):
+                return
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
 def soak(flags: argparse.Namespace, texts: list[str]) -> int:
-    """Send many mixed requests; return how many answers differ from those given alone."""
-    chosen = random.Random(flags.soak)
-    pool = [*texts[:200], *HOSTILE, VERY_LONG]
-    weights = [1.0] * (len(pool) - 1) + [0.02]
+    """Send many mixed requests; return how many answers are wrong."""
+    numbers = iter(range(flags.soak))
+    wrong, done, lock = 0, 0, threading.Lock()
     with serving(flags, "--num_threads=2") as server:
-        with server.connect() as one:
-            alone = {text: one.translate([text])[0] for text in pool}
-        failures, memory = 0, []
+        mixed = Soak(server, texts[:200])
 
-        def ask(batch: list[str]) -> int:
-            answers = shared.translate(batch)
-            return sum(
-                answer.outputs != alone[text].outputs
-                or answer.truncated != alone[text].truncated
-                or abs(answer.scores[0] - alone[text].scores[0]) > 1e-3
-                for text, answer in zip(batch, answers)
-            )
+        def run(seed: int) -> None:
+            nonlocal wrong, done
+            chosen = random.Random(seed)
+            while True:
+                with lock:
+                    if next(numbers, None) is None:
+                        return
+                right = mixed.request(chosen)
+                with lock:
+                    wrong, done = wrong + (not right), done + 1
+                    if done % 1000 == 0:
+                        report(f"{done:,} requests, {wrong} wrong", f"{server.memory():.0f} MB")
 
-        batches = [
-            chosen.choices(pool, weights, k=chosen.choice([1, 1, 1, 2, 5]))
-            for _ in range(flags.soak)
-        ]
-        with server.connect() as shared, futures.ThreadPoolExecutor(16) as threads:
-            for number, wrong in enumerate(threads.map(ask, batches), start=1):
-                failures += wrong
-                if number % 1000 == 0:
-                    memory.append(server.memory())
-                    report(f"{number:,} requests, {failures} wrong", f"{memory[-1]:.0f} MB")
-    return failures
+        with killed_clients(server), futures.ThreadPoolExecutor(NUM_CLIENTS) as threads:
+            for finished in [threads.submit(run, seed) for seed in range(NUM_CLIENTS)]:
+                finished.result()
+        mixed.close()
+    return wrong
 
 
 def main() -> None:

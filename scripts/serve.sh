@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Serve an export with TensorFlow Serving: gRPC on port 8500, REST on port 8501.
+# Serve exports with TensorFlow Serving: gRPC on port 8500, REST on port 8501.
 #
 #   scripts/serve.sh EXPORT_DIR NAME           e.g. scripts/serve.sh export ende
+#   scripts/serve.sh NAME=EXPORT_DIR ...       several models, e.g. ende=export enfr=export_enfr
 #   scripts/serve.sh --print EXPORT_DIR NAME   only say what would run
 #   scripts/serve.sh --labels "stable=1 canary=2" EXPORT_DIR NAME
 #
 # Takes $TF_SERVING_BINARY, or tensorflow_model_server from the PATH, or Docker with the image
-# $TF_SERVING_IMAGE (tensorflow/serving). With --labels it keeps the named versions loaded, and a
-# client asks for one by --version_label; otherwise the newest version serves, and a newer one takes
+# $TF_SERVING_IMAGE (tensorflow/serving:2.20.0). With --labels it keeps the named versions loaded, and
+# a client asks for one by --version_label; otherwise the newest version serves, and a newer one takes
 # its place as soon as it is exported. $GRPC_PORT and $REST_PORT are other ports. On a CPU each
 # operation has one thread, so that requests share the cores; $INTRA_OP_THREADS gives it more (0: all
 # cores), which a lone request to a large model gains from.
@@ -17,65 +18,92 @@
 #   curl -d '{"instances": ["A dog runs."]}' localhost:8501/v1/models/NAME:predict
 set -euo pipefail
 
+fail() { echo "serve.sh: $2" >&2; exit "$1"; }
 run() { exec "$@"; }
 labels=""
 while [[ "${1:-}" == --* ]]; do
   case "$1" in
+    --help) sed -n '2,/^set/{/^set/d; s/^# \{0,1\}//; p}' "${BASH_SOURCE[0]}"; exit ;;
     --print) run() { printf '%q ' "$@"; echo; }; shift ;;
-    --labels) labels="$2"; shift 2 ;;
-    *) echo "serve.sh: unknown flag $1" >&2; exit 2 ;;
+    --labels)
+      [[ $# -gt 1 ]] || fail 2 "--labels is followed by labels, e.g. \"stable=1 canary=2\""
+      labels="$2"; shift 2 ;;
+    *) fail 2 "unknown flag $1; see --help" ;;
   esac
 done
-if [[ $# != 2 ]]; then
-  echo "serve.sh: expected EXPORT_DIR NAME, got $# arguments" >&2
-  exit 2
-fi
-name="$2"
-if ! compgen -G "$1/[0-9]*/saved_model.pb" > /dev/null; then
-  echo "serve.sh: $1 holds no export: run t2t-lite-exporter --export_dir=$1" >&2
-  exit 1
-fi
-export_dir="$(cd "$1" && pwd)"
+for pair in $labels; do
+  [[ "$pair" =~ ^[A-Za-z0-9_.-]+=[0-9]+$ ]] || fail 2 "a label is LABEL=VERSION, e.g. stable=1; got $pair"
+done
+
+# The models: the names, and the folder of each.
+if [[ $# == 2 && "$1" != *=* && "$2" != *=* ]]; then set -- "$2=$1"; fi
+[[ $# -gt 0 ]] || fail 2 "expected EXPORT_DIR NAME, or NAME=EXPORT_DIR of each model; see --help"
+names=() folders=()
+for pair in "$@"; do
+  name="${pair%%=*}" folder="${pair#*=}"
+  [[ "$pair" == *=* ]] || fail 2 "expected EXPORT_DIR NAME, or NAME=EXPORT_DIR of each model; got $pair"
+  [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "a model's name is letters, digits, _ . and -; got '$name'"
+  [[ " ${names[*]:-} " != *" $name "* ]] || fail 2 "two models are called $name"
+  compgen -G "$folder/[0-9]*/saved_model.pb" > /dev/null \
+    || fail 1 "$folder holds no export: run t2t-lite-exporter --export_dir=$folder"
+  names+=("$name")
+  folders+=("$(cd "$folder" && pwd)")
+done
+[[ -z "$labels" || ${#names[@]} == 1 ]] || fail 2 "--labels are of one model, got ${#names[@]}"
+for pair in $labels; do
+  [[ -d "${folders[0]}/${pair#*=}" ]] \
+    || fail 1 "${folders[0]} has no version ${pair#*=} for the label ${pair%=*}"
+done
 grpc_port="${GRPC_PORT:-8500}" rest_port="${REST_PORT:-8501}"
 
-# The model config, for versions with labels: $1 is the folder as the server sees it.
+# Write the server's model config to a file of its own, and print the file's name; $1 is a folder in
+# which the server sees each model under its name, "" if it sees the folders themselves.
 config() {
-  local versions="" map="" pair
+  local file versions="" map="" pair policy="" i folder
+  file="$(mktemp)"
   for pair in $labels; do
     versions+=" versions: ${pair#*=}"
     map+=" version_labels { key: '${pair%=*}' value: ${pair#*=} }"
   done
-  echo "model_config_list { config { name: '$name' base_path: '$1' model_platform: 'tensorflow'" \
-    "model_version_policy { specific {$versions } }$map } }"
+  [[ -z "$labels" ]] || policy=" model_version_policy { specific {$versions } }$map"
+  {
+    echo "model_config_list {"
+    for i in "${!names[@]}"; do
+      folder="${folders[i]}"
+      [[ -z "$1" ]] || folder="$1/${names[i]}"
+      echo "config { name: '${names[i]}' base_path: '$folder' model_platform: 'tensorflow'$policy }"
+    done
+    echo "}"
+  } > "$file"
+  chmod a+r "$file"
+  echo "$file"
 }
 
 # Each version brings its own batching parameters, batching_params.pbtxt.
 options=(--enable_batching --enable_per_model_batching_parameters)
 options+=("--tensorflow_intra_op_parallelism=${INTRA_OP_THREADS:-1}")
 [[ -z "$labels" ]] || options+=(--allow_version_labels_for_unavailable_models)
+needs_config=""
+[[ -z "$labels" && ${#names[@]} == 1 ]] || needs_config=yes
 binary="${TF_SERVING_BINARY:-$(command -v tensorflow_model_server || true)}"
 if [[ -n "$binary" ]]; then
-  if [[ -n "$labels" ]]; then
-    file="$(mktemp)"
-    config "$export_dir" > "$file"
-    options+=("--model_config_file=$file")
+  if [[ -n "$needs_config" ]]; then
+    options+=("--model_config_file=$(config "")")
   else
-    options+=("--model_name=$name" "--model_base_path=$export_dir")
+    options+=("--model_name=${names[0]}" "--model_base_path=${folders[0]}")
   fi
   run "$binary" "--port=$grpc_port" "--rest_api_port=$rest_port" "${options[@]}"
 elif command -v docker > /dev/null; then
-  mounts=(-v "$export_dir:/models/$name:ro")
-  if [[ -n "$labels" ]]; then
-    file="$(mktemp)"
-    config "/models/$name" > "$file"
-    chmod a+r "$file"
-    mounts+=(-v "$file:/models/models.config:ro")
+  mounts=()
+  for i in "${!names[@]}"; do mounts+=(-v "${folders[i]}:/models/${names[i]}:ro"); done
+  if [[ -n "$needs_config" ]]; then
+    mounts+=(-v "$(config /models):/models/models.config:ro")
     options+=(--model_config_file=/models/models.config)
   fi
   run docker run --rm -p "127.0.0.1:$grpc_port:8500" -p "127.0.0.1:$rest_port:8501" \
-    "${mounts[@]}" -e "MODEL_NAME=$name" "${TF_SERVING_IMAGE:-tensorflow/serving}" "${options[@]}"
+    "${mounts[@]}" -e "MODEL_NAME=${names[0]}" "${TF_SERVING_IMAGE:-tensorflow/serving:2.20.0}" \
+    "${options[@]}"
 else
-  echo "serve.sh: needs tensorflow_model_server, TF_SERVING_BINARY or Docker; to try the model" \
-    "without: python -m t2t_lite.bin.loopback_server --export_dir=$1 --servable_name=$name" >&2
-  exit 1
+  fail 1 "needs tensorflow_model_server, TF_SERVING_BINARY or Docker; to try the model without: \
+python -m t2t_lite.bin.loopback_server --export_dir=${folders[0]} --servable_name=${names[0]}"
 fi

@@ -3,11 +3,12 @@
   python scripts/to_ctranslate2.py --output_dir=run --target=ct2_model [--checkpoint_path=...]
 
 CTranslate2 takes and gives pieces of text: cut it with the SentencePiece model that is copied into
-the folder, and end each source with "</s>". Its length penalty divides by n^alpha, not by
-((5 + n) / 6)^alpha, so only with length_penalty=0 (ours: alpha=0) are both searches the same.
+the folder. Its length penalty divides by n^alpha, not by ((5 + n) / 6)^alpha, so only with
+length_penalty=0 (ours: alpha=0) are both searches the same.
 """
 
 import argparse
+import os
 import pathlib
 import shutil
 import sys
@@ -22,13 +23,19 @@ from t2t_lite.text import vocabulary
 MAX_POSITIONS = 1024
 # Its row of the decoder's embedding is zero, which is the decoder's first input; never emitted.
 START = "<pad>"
+# What a model's folder holds; another file there is somebody's.
+FILES = {"model.bin", "config.json", "vocabulary.model"} | {
+    f"{side}_vocabulary.json" for side in ("source", "target", "shared")
+}
 
 
 def main() -> int:
     """Convert; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output_dir", required=True)
-    parser.add_argument("--target", required=True, help="a folder; made, or replaced if it exists")
+    parser.add_argument(
+        "--target", required=True, help="a folder; made, or replaced if it is such a model"
+    )
     parser.add_argument("--checkpoint_path")
     parser.add_argument("--quantization", help="int8, bfloat16, ...; default: as trained")
     flags = parser.parse_args()
@@ -47,9 +54,19 @@ def convert(
     quantization: str | None = None,
 ) -> None:
     """Write the CTranslate2 model of an output_dir's checkpoint."""
+    path = pathlib.Path(target)
+    _check_replaceable(path)
     run = output_dir.read(directory)
-    if run.hparams.num_heads * run.hparams.d_k != run.hparams.d_model:
-        raise errors.UserError("CTranslate2 has no heads of a size other than d_model / num_heads")
+    hparams = run.hparams
+    if not hparams.d_k == hparams.d_v == hparams.d_model / hparams.num_heads:
+        raise errors.UserError(
+            "CTranslate2 has only heads of the size d_model / num_heads, here "
+            f"{hparams.d_model} / {hparams.num_heads}; got d_k={hparams.d_k}, d_v={hparams.d_v}"
+        )
+    try:
+        import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)
+    except ModuleNotFoundError as error:
+        raise errors.UserError(f"{error}: run `pip install ctranslate2`") from error
     vocab = vocabulary.load(run.vocabulary_path)
     model = transformer.Transformer(run.hparams, vocab.size)
     prefix = checkpoint.resolve(run.path, checkpoint_path)
@@ -57,10 +74,33 @@ def convert(
     spec = specification(model, [vocab.piece(token) for token in range(vocab.size)])
     spec.validate()
     spec.optimize(quantization=quantization)
-    shutil.rmtree(target, ignore_errors=True)
-    pathlib.Path(target).mkdir(parents=True)
-    spec.save(target)
-    shutil.copy(run.vocabulary_path, pathlib.Path(target) / "vocabulary.model")
+    temporary = path.with_name(f".{path.name}.incomplete-{os.getpid()}")
+    try:
+        temporary.mkdir(parents=True)
+        spec.save(str(temporary))
+        shutil.copy(run.vocabulary_path, temporary / "vocabulary.model")
+        if path.exists():
+            shutil.rmtree(path)
+        temporary.rename(path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _check_replaceable(path: pathlib.Path) -> None:
+    """Raise UserError where something is that is no model which this script has written."""
+    if not path.exists():
+        return
+    names = {entry.name for entry in path.iterdir()} if path.is_dir() else {""}
+    if names and not ("model.bin" in names and names <= FILES and _is_model(path / "model.bin")):
+        raise errors.UserError(
+            f"--target {path} is there and is no folder of a CTranslate2 model alone: it would be "
+            "lost; give another"
+        )
+
+
+def _is_model(path: pathlib.Path) -> bool:
+    with path.open("rb") as file:
+        return b"TransformerSpec" in file.read(64)
 
 
 def specification(model: transformer.Transformer, pieces: list[str]):
@@ -93,6 +133,7 @@ def specification(model: transformer.Transformer, pieces: list[str]):
     tokens[:2] = [START, "</s>"]
     spec.register_source_vocabulary(tokens)
     spec.register_target_vocabulary(tokens)
+    spec.config.add_source_eos = True
     spec.config.unk_token = tokens[2]
     spec.config.bos_token = spec.config.decoder_start_token = START
     spec.config.layer_norm_epsilon = normalization.LayerNorm(hparams.d_model).epsilon

@@ -8,11 +8,38 @@
 import pathlib
 import sys
 
-import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the tokenizer's ops
 
-folder, *texts = sys.argv[1:]
-version = max(int(path.name) for path in pathlib.Path(folder).iterdir() if path.name.isdecimal())
-model = tf.saved_model.load(f"{folder}/{version}").signatures["serving_default"]
-for output in model(inputs=tf.constant(texts, tf.string))["outputs"].numpy():
-    print(output.decode())
+def newest(folder: pathlib.Path) -> pathlib.Path:
+    """Return the newest version in a folder of versions."""
+    versions = [p for p in folder.glob("*/saved_model.pb") if p.parent.name.isdecimal()]
+    if not versions:
+        sys.exit(
+            f"translate.py: {folder} is no folder of exported versions, with 1/saved_model.pb or "
+            f"so: run t2t-lite-exporter --export_dir={folder}"
+        )
+    return max(versions, key=lambda path: int(path.parent.name)).parent
+
+
+def main() -> None:
+    """Translate the arguments."""
+    if "--help" in sys.argv[1:]:
+        print((__doc__ or "").strip())
+        return
+    if len(sys.argv) < 3:
+        sys.exit("translate.py: expected a folder of versions and texts; see --help")
+    folder, *texts = sys.argv[1:]
+    version = newest(pathlib.Path(folder))
+
+    import tensorflow as tf
+    import tensorflow_text  # noqa: F401  registers the tokenizer's ops
+
+    signatures = tf.saved_model.load(str(version)).signatures
+    if "serving_default" not in signatures:
+        sys.exit(f"translate.py: {version} takes ids, not text")
+    outputs = signatures["serving_default"](inputs=tf.constant(texts, tf.string))["outputs"]
+    for output in outputs.numpy():
+        sys.stdout.buffer.write(output + b"\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,79 @@
-"""The Transformer of "Attention Is All You Need", after tensor2tensor, on TensorFlow 2."""
+"""The Transformer of "Attention Is All You Need", after tensor2tensor, on TensorFlow 2.
+
+    import t2t_lite
+
+    translator = t2t_lite.Translator.from_output_dir("run")
+    translator.translate(["A dog runs."])[0].text
+
+    t2t_lite.load("export").translate(["A dog runs."])    what t2t-lite-exporter wrote
+    t2t_lite.attention(translator, "A dog runs.")         its attention weights; drawn in a notebook
+    t2t_lite.hparams("transformer_big")                   a named set of hyperparameters
+    t2t_lite.problem("wmt14_ende")                        a named problem
+    t2t_lite.Transformer(hparams, vocab_size)             the model, a keras.Model
+
+Each is imported when it is first asked for, so that `import t2t_lite` takes no time.
+"""
+
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from t2t_lite.decode.translator import Translator
+    from t2t_lite.explore.attending import attention
+    from t2t_lite.model.transformer import Transformer
+    from t2t_lite.registry import hparams, problem
+    from t2t_lite.serving.exported import load
+
+    __version__: str
+
+__all__ = [
+    "Transformer",
+    "Translator",
+    "__version__",
+    "attention",
+    "hparams",
+    "load",
+    "problem",
+]
+# Where the public names are.
+_HOMES = {
+    "Transformer": "t2t_lite.model.transformer",
+    "Translator": "t2t_lite.decode.translator",
+    "attention": "t2t_lite.explore.attending",
+    "hparams": "t2t_lite.registry",
+    "load": "t2t_lite.serving.exported",
+    "problem": "t2t_lite.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name as it is first asked for (PEP 562)."""
+    if name == "__version__":
+        from importlib import metadata
+
+        return metadata.version("t2t-lite")
+    if name not in _HOMES:
+        raise AttributeError(f"module 't2t_lite' has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """Keeps `t2t_lite.hparams` the function: a package of that name holds the sets.
+
+    Importing a package within another sets it as an attribute there; this one is found by name.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, types.ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

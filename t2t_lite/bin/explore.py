@@ -13,6 +13,7 @@ import dataclasses
 import os
 import pathlib
 import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ flags.DEFINE_string(
     "data_dir", None, "Where the split lies; default: where training read it.", flag_values=FLAGS
 )
 flags.DEFINE_string("host", "127.0.0.1", "Where to listen.", flag_values=FLAGS)
-flags.DEFINE_integer("port", 8765, "Where to listen; 0 takes a free one.", 0, flag_values=FLAGS)
+flags.DEFINE_integer("port", 8765, "0 takes a free one.", 0, 65535, flag_values=FLAGS)
 flags.DEFINE_string("html", None, "Write this file instead of serving.", flag_values=FLAGS)
 flags.DEFINE_string("text", None, "The text in --html.", flag_values=FLAGS)
 flags.DEFINE_string(
@@ -174,6 +175,7 @@ def _write(answers: "explorer.Explorer") -> None:
 def _serve(answers: "explorer.Explorer") -> None:
     from t2t_lite.explore import server
 
+    threading.Thread(target=answers.warm_up, daemon=True).start()
     made = server.make(answers, host=FLAGS.host, port=FLAGS.port)
     host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
     if not server.is_loopback(FLAGS.host):

@@ -2,7 +2,9 @@
 
   t2t-lite-trainer --problem=toy_ende --data_dir=data --output_dir=run --hparams_set=transformer_toy
 
-The same command continues a run that was stopped.
+The same command continues a run that was stopped. What a set would need, before any data are there:
+
+  t2t-lite-trainer --describe --hparams_set=transformer_big
 """
 
 import dataclasses
@@ -37,13 +39,32 @@ flags.DEFINE_string(
 flags.DEFINE_integer(
     "train_steps", None, "Updates in all; default: the set's.", lower_bound=1, flag_values=FLAGS
 )
+flags.DEFINE_bool(
+    "describe",
+    False,
+    "Print the model's parameters by part, beside the paper's figure, and what a step takes; train "
+    "nothing.",
+    flag_values=FLAGS,
+)
 command.define_flags(FLAGS, options.TrainerOptions)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
+    given = sys.argv if argv is None else argv
+    if any(argument in ("--describe", "--describe=true") for argument in given):
+        return command.run(_describe, FLAGS, doc=__doc__, required=["hparams_set"], argv=argv)
     required = ("problem", "data_dir", "output_dir", "hparams_set")
     return command.run(_train, FLAGS, doc=__doc__, required=required, argv=argv)
+
+
+def _describe() -> None:
+    hparams = registry.hparams(FLAGS.hparams_set)
+    with command.quiet_import():
+        from t2t_lite.train import describe
+    hparams = config.override(hparams, FLAGS.hparams)
+    name = describe.row_of(hparams, FLAGS.hparams_set)
+    print(describe.table(describe.describe(hparams, hparams_set=name)))
 
 
 def _train() -> int:

@@ -106,7 +106,7 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
     """Read a problem's manifest; raise UserError where data_dir holds none or another problem's.
 
     A data_dir that tensor2tensor's t2t-datagen wrote has no manifest: one is made from what lies
-    there, the problem's shards and a `.subwords` vocabulary.
+    there, the problem's shards and the vocabulary (see `_t2t_vocabulary`).
     """
     data_dir = pathlib.Path(data_dir)
     path = data_dir / file_name(problem.base_name)
@@ -263,14 +263,10 @@ def _fault(value: Any, shape: Any, where: str) -> str:
 def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | None:
     """Return a manifest of what T2T left there, None if that is nothing."""
     name = problem.base_name
-    vocabularies = sorted(data_dir.glob("vocab.*.subwords"))
-    named = [path for path in vocabularies if path.name.startswith(f"vocab.{name}.")]
     paths = {split: shards.find(data_dir, name, split) for split in ("train", "dev", "test")}
-    if not vocabularies or not paths["train"]:
+    vocab_path = _t2t_vocabulary(data_dir, problem) if paths["train"] else None
+    if vocab_path is None:
         return None
-    vocab_path = (named or vocabularies)[0]
-    if len(named or vocabularies) > 1:
-        raise errors.UserError(f"{data_dir} has several .subwords vocabularies; leave one")
     return Manifest(
         problem=name,
         data_dir=data_dir,
@@ -286,10 +282,34 @@ def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | Non
     )
 
 
+def _t2t_vocabulary(data_dir: pathlib.Path, problem: problems.Problem) -> pathlib.Path | None:
+    """Return the vocabulary of T2T's data: the problem's own, or else the only one that is there.
+
+    Its own has the problem's name, or the one that its `vocabulary_file()` gives.
+    """
+    vocabularies = [path for path in sorted(data_dir.glob("vocab.*")) if path.suffix != ".model"]
+    for own in (f"vocab.{problem.base_name}.", problem.vocabulary_file()):
+        named = [path for path in vocabularies if path.name.startswith(own)]
+        if len(named) == 1:
+            return named[0]
+    if len(vocabularies) > 1:
+        raise errors.UserError(
+            f"{data_dir} has several vocabularies, {', '.join(path.name for path in vocabularies)}"
+            f": leave that of {problem.base_name}, or name it in the class's vocabulary_file()"
+        )
+    return vocabularies[0] if vocabularies else None
+
+
 def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
     """Return the entry of a T2T split; of train, lengths are those of the first shard's start."""
     limit = _T2T_SAMPLE if split == "train" else None
     examples = list(itertools.islice(shards.read_examples(paths), limit))
+    for one in examples:
+        if not {"inputs", "targets"} <= one.keys() or "inputs_segmentation" in one:
+            raise errors.UserError(
+                f"{paths[0]}: expected examples of inputs and targets, a pair each, got "
+                f"{', '.join(one) or 'nothing'}; packed data are not read: generate them unpacked"
+            )
     lengths = [[len(one[key]) for one in examples] for key in ("inputs", "targets")]
     entry = {
         "shards": [{"name": path.name, "bytes": path.stat().st_size} for path in paths],

@@ -102,7 +102,7 @@ def read_examples(
             try:
                 yield ids(record)
             except errors.UserError as error:
-                raise errors.UserError(f"{path}, record {number} (from 0): {error}") from error
+                raise _damaged(path, number, "it is no tf.train.Example") from error
 
 
 def _read_block(file) -> tuple[list[tuple[bytes, bytes, bytes]], str]:

@@ -1,8 +1,8 @@
 """The page as one HTML file that opens from a disk: scripts, styles and data in it.
 
-The scripts are ES modules, each of which imports from those before it; here they are one module,
-without their imports and exports. Its digest, and that of the styles, are all that the file's
-content security policy lets a browser run.
+The scripts are ES modules, each of which imports from those before it; here each is a function of
+its own in one script. Its digest, and that of the styles, are all that the file's content security
+policy lets a browser run.
 """
 
 import base64
@@ -33,14 +33,14 @@ MODULES = (
     "main.js",
 )
 _WEIGHT_SCALE = 65535
-_IMPORT = re.compile(r"^import\s[^;]*;\n", re.M)
-_EXPORT = re.compile(r"^export ", re.M)
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w.]+)";$', re.M)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const)) (\w+)", re.M)
 
 
 def document(data: dict[str, Any]) -> str:
     """Return the HTML file that shows data: {"about", "texts"}."""
     style = (PAGE / "page.css").read_text("utf-8")
-    script = "".join(_EXPORT.sub("", _IMPORT.sub("", _read(name))) for name in MODULES)
+    script = "const modules = {};\n" + "".join(map(_as_function, MODULES))
     policy = (
         f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
@@ -74,6 +74,18 @@ def weight_bytes(weights: np.ndarray) -> bytes:
 def weight_text(weights: bytes) -> str:
     """Return weight_bytes as text."""
     return base64.b64encode(weights).decode("ascii")
+
+
+def _as_function(name: str) -> str:
+    """Return a module as a call that leaves what it exports in `modules`.
+
+    import { a } from "./dom.js";     const { a } = modules["dom.js"];
+    export function b() {}            function b() {} ... return { b };
+    """
+    text = _read(name)
+    exported = ", ".join(match[2] for match in _EXPORT.finditer(text))
+    text = _EXPORT.sub(r"\1 \2", _IMPORT.sub(r'const \1 = modules["\2"];', text))
+    return f'modules["{name}"] = (() => {{\n{text}return {{ {exported} }};\n}})();\n'
 
 
 def _read(name: str) -> str:

@@ -69,6 +69,15 @@ class Explorer:
         self._analyses: collections.OrderedDict[Any, _Analysis] = collections.OrderedDict()
         self._attention: collections.OrderedDict[Any, attending.Weights] = collections.OrderedDict()
 
+    def warm_up(self) -> None:
+        """Make the graphs, so that the first text is answered as fast as others."""
+        # Two lengths: a graph is made for the first, and one for all others at the second.
+        for text in ("a", "a a a"):
+            self._attention.clear()
+            if self._search:
+                self.search(text)
+            self.attention(text, None, "cross", 0)
+
     def about(self) -> dict[str, Any]:
         """Return what the page shows before any text: the model, and texts to begin with."""
         options = self.model.options

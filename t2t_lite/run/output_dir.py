@@ -132,6 +132,8 @@ def check(
     there are no weights yet there is nothing to mix.
     """
     path = pathlib.Path(path)
+    if path.exists() and not path.is_dir():
+        raise errors.UserError(f"--output_dir={path} is a file: expected a folder, or none yet")
     if not (path / RUN_FILE).exists() or not (existing := read(path)).has_weights:
         return
     old, new = existing.identity.vocabulary, identity.sha256(vocabulary_path)

@@ -161,8 +161,8 @@ class Model:
         self._served: dict[int, Version] = {}
         self._failures: collections.Counter[int] = collections.Counter()
         self._ended: dict[int, str] = {}  # why versions are not served, "" if by their age
-        for number in sorted(self._wanted()):
-            self._served[number] = self._load(number)
+        for number, path in self._wanted().items():
+            self._served[number] = self._load(path)
 
     @property
     def newest(self) -> Version:
@@ -192,18 +192,18 @@ class Model:
         except errors.UserError:
             return  # the folder is away: what is served stays
         served = dict(self._served)
-        for number in sorted(wanted - served.keys()):
+        for number in sorted(wanted.keys() - served.keys()):
             if self._failures[number] < _LOAD_TRIES:
                 try:
-                    served[number] = self._load(number)
+                    served[number] = self._load(wanted[number])
                 except Exception as error:
                     self._failures[number] += 1
                     self._ended[number] = " ".join(str(error).split())
                     self._report(f"cannot load version {number}: {self._ended[number]}")
                 else:
                     self._report(f"serving version {number}")
-        if wanted <= served.keys():
-            for number in served.keys() - wanted:
+        if wanted.keys() <= served.keys():
+            for number in served.keys() - wanted.keys():
                 self._ended[number] = ""
                 served.pop(number).close()
         self._served = served
@@ -228,12 +228,12 @@ class Model:
         for version in self._served.values():
             version.close()
 
-    def _wanted(self) -> set[int]:
-        """Return the numbers of the versions to serve."""
+    def _wanted(self) -> dict[int, pathlib.Path]:
+        """Return the versions to serve, oldest first."""
         if not self._folder.is_dir():
             raise errors.UserError(f"there is no folder {self._folder}: run t2t-lite-exporter")
-        paths = (path for path in self._folder.iterdir() if path.is_dir())
-        there = {int(path.name) for path in paths if path.name.isdecimal()}
+        paths = [path for path in self._folder.iterdir() if path.is_dir()]
+        there = {int(path.name): path for path in paths if path.name.isdecimal()}
         if not there:
             raise errors.UserError(f"{self._folder} holds no version: expected folders 1, 2, ...")
         for label, number in self._labels.items():
@@ -242,10 +242,9 @@ class Model:
                     f"label {label} is of version {number}, but {self._folder} has "
                     f"{', '.join(map(str, sorted(there)))}"
                 )
-        return set(self._labels.values()) or {max(there)}
+        return {n: there[n] for n in sorted({*self._labels.values()} or {max(there)})}
 
-    def _load(self, number: int) -> Version:
-        path = self._folder / str(number)
+    def _load(self, path: pathlib.Path) -> Version:
         parameters = batcher.Parameters.read(path, **self._gathering)
         return Version(path, parameters, num_threads=self._num_threads, warm_up=self._warm_up)
 

@@ -13,7 +13,7 @@ import html
 import os
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
 
 from t2t_lite import errors
@@ -41,13 +41,17 @@ def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
     names = [text_files.plain_name(path.name) for path in paths]
     if len(paths) == 2:
         is_sgml = any(name.endswith(".sgm") for name in names)
-        return text_files.read_pairs(*paths, read=_segments if is_sgml else text_files.read_lines)
+        return text_files.read_pairs(*paths, read=_sgml if is_sgml else text_files.read_lines)
     return _units(paths[0], sides) if names[0].endswith(".tmx") else _columns(paths[0])
 
 
-def _segments(path: str | os.PathLike[str]) -> Iterator[str]:
+def _sgml(path: str | os.PathLike[str]) -> Iterator[str]:
+    return segments(text_files.read_lines(path))
+
+
+def segments(lines: Iterable[str]) -> Iterator[str]:
     """Yield the texts of <seg> elements, one a line; WMT's files are not well-formed XML."""
-    for line in text_files.read_lines(path):
+    for line in lines:
         for segment in _SEGMENT.findall(line):
             # Python does not read a number of thousands of digits, and no character has so many.
             yield html.unescape(_ENDLESS.sub(text_files.REPLACEMENT, segment)).strip()

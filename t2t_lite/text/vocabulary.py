@@ -140,12 +140,18 @@ class Vocabulary:
 
 
 def load(path: str | os.PathLike[str]) -> Vocabulary | t2t_vocabulary.SubwordVocabulary:
-    """Read a vocabulary file of either kind, `.model` (ours) or `.subwords` (tensor2tensor's).
+    """Read a vocabulary file of either kind, `.model` (ours) or one of tensor2tensor's.
 
     `tokenizer()` of the latter raises UserError: it has no form for a graph.
     """
-    if pathlib.Path(path).suffix == ".subwords":
+    path = pathlib.Path(path)
+    if path.suffix == ".subwords":
         return t2t_vocabulary.SubwordVocabulary.load(path)
+    if path.suffix != ".model" and path.is_file():  # T2T's older names tell nothing
+        with path.open("rb") as file:
+            of_t2t = t2t_vocabulary.kind(file.read(20))
+        if of_t2t:
+            return of_t2t.load(path)
     return Vocabulary.load(path)
 
 

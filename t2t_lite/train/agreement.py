@@ -37,6 +37,7 @@ class Workers:
         for number, other in enumerate(said):
             if differing := [name for name in values if other[name] != said[0][name]]:
                 name = differing[0]
+                self._part()
                 raise errors.UserError(
                     f"the workers must begin with the same {what}, but {name} is "
                     f"{said[0][name]} at the chief and {other[name]} at worker {number} of "
@@ -51,8 +52,10 @@ class Workers:
             yield
         except (errors.UserError, OSError) as error:
             self.gather(str(error)[: _WIDTH // 4])  # letters have at most 4 bytes
+            self._part()
             raise
         if failures := list(filter(None, self.gather(""))):
+            self._part()
             raise errors.UserError(f"another worker could not begin: {failures[0]}")
 
     def gather(self, text: str) -> list[str]:
@@ -74,6 +77,11 @@ class Workers:
             said = self._strategy.experimental_local_results(self._strategy.run(say))[0].numpy()
         replicas_each = len(said) // self.count
         return [_text(row) for row in said[::replicas_each]]
+
+    def _part(self) -> None:
+        """Let none leave before all have heard why: to the others it would be a lost worker."""
+        with contextlib.suppress(errors.UserError):
+            self.gather("")
 
     def any(self, flag: bool) -> bool:
         """Return whether one of the workers says so; waits until each has said it."""

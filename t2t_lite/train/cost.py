@@ -58,18 +58,20 @@ def memory(
 ) -> tuple[int, int]:
     """Return the bytes that training needs at least: of the weights, and of one batch at a time.
 
-    Weights, gradients and two moments are float32. Of a batch count what its backward pass reads
-    of each layer (attention weights, the hidden layer, both sub-layers' inputs) and the logits with
-    their probabilities, two bytes a number: what else is there and float32 come on top.
+    Weights, gradients and two moments are float32. Of a batch count what stays of each layer until
+    its backward pass: of every sub-layer its input, its output and their norm, float32; attention
+    weights and the hidden layer, and the logits with their probabilities, two bytes a number at
+    least. TensorFlow's own hundreds of megabytes and what it copies come on top.
     """
     h = hparams
     if h.max_tokens_per_device:
         batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
-    encoder = h.num_heads * source**2 + source * (h.d_ff + 2 * h.d_model)
-    decoder = h.num_heads * target * (target + source) + target * (h.d_ff + 3 * h.d_model)
-    numbers = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
-    numbers += 2 * target * vocab_rows
-    return 4 * 4 * num_parameters(h, vocab_rows), 2 * batch * numbers
+    states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)
+    encoder = h.num_heads * source**2 + source * h.d_ff
+    decoder = h.num_heads * target * (target + source) + target * h.d_ff
+    others = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
+    others += 2 * target * vocab_rows
+    return 4 * 4 * num_parameters(h, vocab_rows), batch * (4 * states + 2 * others)
 
 
 def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:

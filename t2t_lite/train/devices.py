@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 
 import tensorflow as tf
 
@@ -11,8 +12,12 @@ from t2t_lite import errors
 
 _WORKERS = ("chief", "worker")  # the types of tasks that train
 _BFLOAT16_SINCE = (8, 0)  # compute capability of GPUs that multiply it (Ampere)
-# Of a container: cgroup version 2 and 1.
-_MEMORY_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+# Where Linux says what is free, and a container's limit (cgroup version 2 and 1).
+_MEMORY_LIMITS = {
+    "/proc/meminfo": r"MemAvailable: +(\d+)( kB)",
+    "/sys/fs/cgroup/memory.max": r"^(\d+)()",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes": r"^(\d+)()",
+}
 
 
 def check(name: str) -> None:
@@ -87,11 +92,12 @@ def dtype_policy(precision: str) -> str:
 
 
 def memory() -> int:
-    """Return the bytes of memory that this process may have, as the machine and cgroups say."""
+    """Return the bytes of memory that this process may still have, as machine and cgroups say."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in _MEMORY_LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
-            limits.append(int(pathlib.Path(path).read_text("ascii")))
+    for path, number in _MEMORY_LIMITS.items():
+        with contextlib.suppress(OSError):  # there is no such file
+            if found := re.search(number, pathlib.Path(path).read_text("ascii")):
+                limits.append(int(found[1]) * (1024 if found[2] else 1))
     return min(limits)
 
 

@@ -487,7 +487,7 @@ def _check_memory(
         raise errors.UserError(
             f"training {count:,} parameters needs at least {(weights + batch) / 1e9:,.1f} GB of "
             f"memory (weights, gradients and moments {weights / 1e9:,.1f}, a batch "
-            f"{batch / 1e9:,.1f}), and this machine has {has / 1e9:,.1f} GB: lower {lower}"
+            f"{batch / 1e9:,.1f}), and {has / 1e9:,.1f} GB are free here: lower {lower}"
         )
 
 

@@ -136,3 +136,9 @@ def test_one_process_at_a_time_and_a_dead_one_holds_nothing(tmp_path):
     holder.communicate()
     with output_dir.only_one(tmp_path):
         pass
+
+
+def test_a_file_is_no_output_dir(run, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.UserError, match=r"--output_dir=.*file is a file: expected a folder"):
+        _open(dataclasses.replace(run, path=tmp_path / "file"), vocabulary_path=run.vocabulary_path)

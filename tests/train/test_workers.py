@@ -1,5 +1,6 @@
-"""Two worker processes on this machine: the same result as one, and both go on after a loss."""
+"""Two processes on this machine: the same result as one, and all do the same or none goes on."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -12,27 +13,47 @@ import time
 import numpy as np
 import pytest
 
-from t2t_lite.run import checkpoint
+from t2t_lite.run import checkpoint, output_dir
 
 pytestmark = pytest.mark.integration
+PATIENCE = 300  # seconds: the machine may be busy
+CODE = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
 
 
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+@pytest.fixture
+def start(tiny_data, tmp_path):
+    """Return a function that starts the trainer as tasks of one cluster; all end with the test."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *tasks, **options: _start(stack, tiny_data, tmp_path, tasks, **options)
 
 
-def _start(data: pathlib.Path, output: pathlib.Path, *, steps: int, workers: int) -> list:
-    addresses = [f"127.0.0.1:{port}" for port in _free_ports(workers)]
+class Process:
+    """A trainer whose output goes to a file: nothing waits for a reader."""
+
+    def __init__(self, arguments, environment, log):
+        self._log = log
+        with open(log, "w") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", CODE, *arguments], env=environment, stdout=file, stderr=file
+            )
+
+    @property
+    def output(self) -> str:
+        return self._log.read_text()
+
+    def wait(self) -> int:
+        return self.process.wait(timeout=PATIENCE)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def _start(stack, data, folder, tasks, *, output_dirs=None, steps, more=()) -> list[Process]:
+    """Start one process for each of `tasks`, types of TF_CONFIG; none: without a cluster."""
     arguments = [
         "--problem=parallel_text",
         f"--data_dir={data}",
-        f"--output_dir={output}",
         "--hparams_set=transformer_toy",
         "--hparams=d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,"
         "num_decoder_layers=1,batch_tokens=512,max_buckets=1,warmup_steps=10,dropout=0",
@@ -41,53 +62,97 @@ def _start(data: pathlib.Path, output: pathlib.Path, *, steps: int, workers: int
         "--eval_sentences=0",
         f"--train_steps={steps}",
     ]
+    ports = iter(_free_ports(len(tasks)))
+    cluster = {
+        kind: [f"127.0.0.1:{next(ports)}" for _ in range(tasks.count(kind))]
+        for kind in dict.fromkeys(tasks)
+    }
     processes = []
-    for index in range(workers):
+    for number in range(max(1, len(tasks))):
         environment = dict(os.environ)
-        if workers > 1:
-            cluster = {"worker": addresses}
-            task = {"type": "worker", "index": index}
+        if tasks:
+            index = tasks[:number].count(tasks[number])
+            task = {"type": tasks[number], "index": index}
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
-        code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, "-c", code, *arguments],
-                env=environment,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-        )
+        output = (output_dirs or [folder / "run"] * len(tasks))[number]
+        log = folder / f"{time.monotonic_ns()}.log"
+        own = [f"--output_dir={output}", *(more[number] if more else [])]
+        processes.append(Process([*arguments, *own], environment, log))
+        stack.callback(processes[-1].end)
     return processes
 
 
-def _finish(processes: list) -> None:
-    outputs = [process.communicate(timeout=180)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * len(processes), outputs
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
 
 
-def test_two_workers_equal_one_and_survive_a_loss(tiny_data, tmp_path):
-    _finish(_start(tiny_data, tmp_path / "one", steps=20, workers=1))
-    two = tmp_path / "two"
-    processes = _start(tiny_data, two, steps=100_000, workers=2)
-    deadline = time.monotonic() + 120
-    while not (two / "ckpt-10.index").exists():
-        assert time.monotonic() < deadline
-        assert all(process.poll() is None for process in processes), processes[0].communicate()
+def _finish(processes: list[Process], status: int = 0) -> None:
+    found = [process.wait() for process in processes]
+    assert found == [status] * len(processes), [process.output for process in processes]
+
+
+def _wait_for(path: pathlib.Path, processes: list[Process]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        outputs = [process.output for process in processes]
+        assert all(process.process.poll() is None for process in processes), outputs
+        assert time.monotonic() < deadline, outputs
         time.sleep(0.05)
-    processes[1].send_signal(signal.SIGKILL)
-    processes[1].wait()
+
+
+def test_two_workers_equal_one_and_survive_a_loss(start, tmp_path):
+    _finish(start(steps=20, output_dirs=[tmp_path / "one"]))
+    two = tmp_path / "run"
+    processes = start("worker", "worker", steps=100_000)
+    _wait_for(two / "ckpt-10.index", processes)
+    processes[1].end()
     time.sleep(1)
-    processes[0].kill()  # as an operator would; it waits for its peer, or has noticed the loss
-    processes[0].wait()
+    processes[0].end()  # as an operator would; it waits for its peer, or has noticed the loss
     # What was reached beyond step 10 is thrown away so that the end is at step 20.
     for step, prefix in checkpoint.list_checkpoints(two):
         if step > 10:
             for path in two.glob(f"{pathlib.Path(prefix).name}.*"):
                 path.unlink()
-    _finish(_start(tiny_data, two, steps=20, workers=2))
+    # With a chief, worker 0 writes nothing: two that write would not share the output_dir's lock.
+    _finish(start("worker", "chief", steps=20))
     ours = checkpoint.read_weights(checkpoint.resolve(two))
     theirs = checkpoint.read_weights(checkpoint.resolve(tmp_path / "one"))
     assert checkpoint.resolve(two).endswith("ckpt-20")
     for name, value in ours.items():
         np.testing.assert_allclose(value, theirs[name], atol=1e-5, err_msg=name)
+
+
+def test_a_stop_of_one_stops_all_and_none_goes_on_without_the_chiefs_checkpoint(start, tmp_path):
+    own = [tmp_path / "a", tmp_path / "b"]
+    processes = start("worker", "worker", steps=100_000, output_dirs=own)
+    _wait_for(own[0] / "ckpt-5.index", processes)
+    processes[1].process.send_signal(signal.SIGTERM)
+    _finish(processes, 143)
+    assert not own[1].exists()
+    (last, _) = checkpoint.list_checkpoints(own[0])[-1]
+    processes = start("worker", "worker", steps=100_000, output_dirs=own)
+    _finish(processes, 1)
+    expected = (
+        f"trainer: the workers must begin with the same weights, but step is {last} at the chief "
+        "and 0 at worker 1 of 2: give all the same flags, "
+    )
+    for process in processes:
+        (line,) = [x for x in process.output.splitlines() if "workers" in x]
+        assert expected.removeprefix("trainer") in line
+
+
+def test_workers_with_other_flags_or_without_a_chief_do_not_begin(start, tmp_path):
+    processes = start("worker", "worker", steps=5, more=[[], ["--random_seed=2"]])
+    _finish(processes, 1)
+    for process in processes:
+        assert "but random_seed is 1 at the chief and 2 at worker 1 of 2" in process.output
+    assert not (tmp_path / "run").exists()
+    with output_dir.only_one(tmp_path / "run"):
+        processes = start("chief", "worker", steps=5)
+        _finish(processes, 1)
+    assert "-c: another process is at work in " in processes[0].output
+    assert "another worker could not begin: another process is at work" in processes[1].output

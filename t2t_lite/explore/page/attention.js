@@ -38,7 +38,7 @@ export async function attentionView({ translation, about, source, state, change,
         kind, layers, heads: about.heads, ...sides, load,
         address: (each, head) => addressOf({ show: "lines", kind, layer: String(each), heads: String(head), query: null }),
       }),
-      element("p", { class: "note" }, "Rows are queries, columns keys; darker is more. A thumbnail leads to its lines."),
+      element("p", { class: "note" }, "Rows are queries, columns keys; the more, the stronger the colour (by the root of the weight). A thumbnail leads to its lines."),
     );
     return parts;
   }

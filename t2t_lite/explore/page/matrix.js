@@ -1,7 +1,7 @@
 // A matrix of weights: queries down, keys across, darker the larger, with values where they fit.
 import { element, svg } from "./dom.js";
 import { isMark, shown } from "./tokens.js";
-import { heatColor, paint } from "./weights.js";
+import { darkness, heatColor, paint } from "./weights.js";
 
 const MOST_CELLS = 2500; // that are elements of their own; more are one picture
 const MOST_VALUES = 26; // columns in which values can be read
@@ -42,15 +42,15 @@ export function matrix({ weight, queries, keys, title, tell }) {
         drawing.append(
           svg("rect", {
             ...place, width: cell - 1, height: row - 1,
-            fill: `rgb(${red}, ${green}, ${blue})`, "fill-opacity": Math.max(value, 0.02).toFixed(3),
+            fill: `rgb(${red}, ${green}, ${blue})`, "fill-opacity": Math.max(darkness(value), 0.03).toFixed(3),
           }),
         );
         if (withValues && value >= 0.005) {
           drawing.append(
             svg("text", {
               x: place.x + (cell - 1) / 2, y: place.y + row / 2 + 3.5, "text-anchor": "middle",
-              "font-size": 10.5, class: value > 0.5 ? "on-heat" : "off-heat",
-              fill: value > 0.5 ? "var(--on-heat, #fff)" : "currentColor",
+              "font-size": 10.5, class: value > 0.3 ? "on-heat" : "off-heat",
+              fill: value > 0.3 ? "var(--on-heat, #fff)" : "currentColor",
             }, value.toFixed(2).replace(/^0/, "")),
           );
         }

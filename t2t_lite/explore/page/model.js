@@ -36,10 +36,10 @@ function parameters({ parts, parameters: all, table_3: paper, memory, flops, tok
   ]);
   rows.push(["in all", "", "", all.toLocaleString("en"), paper ? `Table 3: ${paper} million` : ""]);
   const total = Object.values(memory).reduce((sum, each) => sum + each, 0);
-  return element("section", {}, element("h2", {}, `Parameters: ${(all / 1e6).toFixed(1)} million`),
+  return element("section", {}, element("h2", {}, `Parameters: ${all < 1e6 ? all.toLocaleString("en") : `${(all / 1e6).toFixed(1)} million`}`),
     table("By part", ["Part", "Layers", "Of one", "All", "Share"], rows),
     element("p", { class: "note" },
-      `A step of ${tokens.toLocaleString("en")} source and as many target tokens takes ${flops.toExponential(2)} floating-point operations and in float32 at least ${(total / 2 ** 30).toFixed(1)} GiB.`));
+      `A step of ${tokens.toLocaleString("en")} source and as many target tokens takes ${flops.toExponential(2)} floating-point operations and in float32 at least ${total < 2 ** 30 ? `${(total / 2 ** 20).toFixed(0)} MiB` : `${(total / 2 ** 30).toFixed(1)} GiB`}.`));
 }
 
 /** Return a line chart of [x, y] points with a table; `beside` are points drawn over it. */

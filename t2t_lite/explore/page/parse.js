@@ -30,7 +30,7 @@ function part(title, tree, error) {
     scrolling(title, draw(tree, title)),
     unfolding("As a table", () =>
       table(`${title}: its phrases`, ["Label", "Words", "Status"],
-        phrases.map((each) => [each.label, each.words.join(" "), each.status]))));
+        phrases.map((each) => [each.label, each.words.join(" "), each.status]), { class: "words" })));
 }
 
 /** Add (label, status, words) of each phrase in the order of opening; return the words. */

@@ -39,7 +39,7 @@ export function searchView({ search, state, addressOf }) {
           each.parent === null ? "start" : words(each.parent, byNumber),
           shown(each.token), fixed(each.log_probability, 3), fixed(each.score, 3),
           FATES[each.fate] + (each.is_best ? "; of the best output" : ""),
-        ])))),
+        ])), { class: "words" })),
   ];
 }
 
@@ -58,7 +58,7 @@ function words(number, byNumber) {
 function penalty({ penalty: effect, alpha }) {
   if (!effect.with) return null;
   if (!effect.changed) {
-    return element("p", {}, `The length penalty changed nothing: “${effect.with.text}” is the most probable of those kept, too.`);
+    return element("p", {}, "The length penalty changed nothing: the best output is the most probable of those kept, too.");
   }
   return element("p", {},
     `Without the length penalty “${effect.without.text}” (${effect.without.length} tokens, log-probability ${fixed(effect.without.log_probability, 3)}) would be best; `,

@@ -24,6 +24,7 @@ export function translationView({ translation, about }) {
           String(each.tokens.length),
           each.finished ? "yes" : "cut off",
         ]),
+        { class: "words" },
       ),
       element("p", { class: "note" },
         `Score: log-probability over the length penalty ((5 + n) / 6)^${about.options.alpha}, n tokens with the end.`)),

@@ -47,10 +47,15 @@ export function paint(canvas, weight, queries, keys) {
       image.data[place] = red;
       image.data[place + 1] = green;
       image.data[place + 2] = blue;
-      image.data[place + 3] = 255 * weight(query, key);
+      image.data[place + 3] = 255 * darkness(weight(query, key));
     }
   }
   context.putImageData(image, 0, 0);
+}
+
+/** Return how dark a weight is drawn, from 0 to 1: its root, so that small ones can be seen. */
+export function darkness(weight) {
+  return Math.sqrt(weight);
 }
 
 /** Return the colour of a weight of 1 as [red, green, blue]. */

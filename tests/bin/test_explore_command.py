@@ -1,0 +1,90 @@
+"""t2t-lite-explore: one HTML file or a server, and how it answers mistakes."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+import tiny_run
+
+from t2t_lite.bin import explore
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny_run.write(tmp_path_factory.mktemp("explore"))
+
+
+def _explore(run, *more):
+    return explore.main(["t2t-lite-explore", f"--output_dir={run}", *more])
+
+
+def test_a_text_in_one_file(run, tmp_path, capsys):
+    target = tmp_path / "out.html"
+    assert _explore(run, "--text=a dog runs", f"--html={target}") == 0
+    assert capsys.readouterr().out.startswith(f"{target}: ")
+    (data,) = re.findall(
+        r'<script type="application/json" id="data">(.*)</script>', target.read_text()
+    )
+    content = json.loads(data)
+    (text,) = content["texts"]
+    assert text["translation"]["text"] == "a dog runs"
+    assert set(text["attention"]) == {"encoder", "decoder", "cross"}
+    assert text["search"]["extensions"]
+    assert content["about"]["description"]["parameters"] > 1000
+
+
+def test_a_file_of_texts(run, tmp_path):
+    source, target = tmp_path / "in", tmp_path / "out.html"
+    source.write_text("a dog runs\n\nhe sleeps\n")
+    assert _explore(run, f"--decode_from_file={source}", f"--html={target}") == 0
+    data = target.read_text().split('id="data">')[1].split("</script>")[0]
+    assert [text["text"] for text in json.loads(data)["texts"]] == ["a dog runs", "he sleeps"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        (["--html=x.html"], "--text or --decode_from_file"),
+        (["--text=a"], "need --html"),
+        (["--text=a", "--decode_from_file=b", "--html=x"], "--text or --decode_from_file"),
+        (["--target=a"], "--target needs --text"),
+        (["--text= ", "--html=x.html"], "blank"),
+        (["--text=a", "--html=."], "is a folder"),
+        (["--decode_from_file=nowhere", "--html=x.html"], "nowhere"),
+        (["--decode_hparams=beam=3"], "beam_size"),
+        (["--data_dir=nowhere"], "nowhere"),
+        (["--host=300.1.1.1"], "300.1.1.1"),
+        (["--port=99999"], "99999"),
+        (["--checkpoint_path=nowhere"], "nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line(run, tmp_path, monkeypatch, capsys, flags, expected):
+    monkeypatch.chdir(tmp_path)
+    assert _explore(run, *flags) in (1, 2)
+    error = [line for line in capsys.readouterr().err.splitlines() if "no texts" not in line]
+    assert len(error) == 1
+    assert expected in error[0]
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_it_serves_until_interrupted(run):
+    command = [sys.executable, "-m", "t2t_lite.bin.explore", f"--output_dir={run}", "--port=0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        (address,) = re.findall(r"http://127\.0\.0\.1:\d+/", line)
+        with urllib.request.urlopen(address + "api/about", timeout=60) as answer:
+            assert json.load(answer)["layers"] == {"encoder": 1, "decoder": 1}
+        server.send_signal(signal.SIGINT)
+        _, errors = server.communicate(timeout=30)
+    finally:
+        server.kill()
+    assert "Traceback" not in errors
+    assert server.returncode == 0

@@ -1,0 +1,228 @@
+"""The page in a real browser: every view opened, clicked through, by keyboard, saved."""
+
+import os
+import pathlib
+import time
+import urllib.parse
+
+import chromium
+import pytest
+import tiny_run
+
+from t2t_lite.explore import attending, saving
+
+pytestmark = pytest.mark.integration
+TEXT = tiny_run.SENTENCES[3]
+VIEWS = {
+    "translation": {},
+    "wall": {"view": "attention", "kind": "cross"},
+    "lines": {"view": "attention", "show": "lines", "kind": "encoder"},
+    "matrix": {"view": "attention", "show": "matrix", "kind": "decoder"},
+    "search": {"view": "search"},
+    "model": {"view": "model"},
+}
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with chromium.opened() as driver:
+        yield driver
+
+
+def _go(chrome, page, *, text=TEXT, **state):
+    address = page if isinstance(page, str) else page.address
+    chrome.get("about:blank")
+    chrome.get(f"{address}#{urllib.parse.urlencode({'text': text, **state})}")
+    return _ready(chrome)
+
+
+def _ready(chrome, before=None):
+    """Wait until the view is drawn, anew if `before` tells how often it had been."""
+    script = "return document.getElementById('view')?.dataset.ready ?? null"
+    end = time.monotonic() + 60
+    while (turn := chrome.execute_script(script)) in (None, before):
+        assert time.monotonic() < end, "the view is not drawn"
+        time.sleep(0.02)
+    return turn
+
+
+def _text(chrome):
+    return chrome.find_element("id", "view").text
+
+
+def _all(chrome, selector):
+    return chrome.find_elements("css selector", selector)
+
+
+def _keep(chrome, name):
+    """Save a screenshot where $T2T_LITE_SCREENSHOTS says."""
+    if folder := os.environ.get("T2T_LITE_SCREENSHOTS"):
+        time.sleep(0.3)
+        chromium.screenshot(chrome, pathlib.Path(folder), name)
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1280, False), (390, False), (1280, True)], ids=["wide", "narrow", "dark"]
+)
+def test_every_view_opens_without_an_error(page, parser_page, width, dark):
+    with chromium.opened(width=width, dark=dark) as chrome:
+        for name, state in VIEWS.items():
+            _go(chrome, page, **state)
+            assert _all(chrome, "#view > *"), name
+            assert not _all(chrome, "#status.error"), name
+            sizes = chrome.execute_script(
+                "return [document.documentElement.scrollWidth, innerWidth]"
+            )
+            assert sizes[0] <= sizes[1], f"{name} is wider than the window"
+            _keep(chrome, f"tiny-{name}-{width}{'-dark' if dark else ''}")
+        _go(chrome, parser_page, view="parse", text="a dog runs")
+        assert len(_all(chrome, "svg.tree")) == 2
+        assert "F1" in _text(chrome)
+        _keep(chrome, f"tiny-parse-{width}{'-dark' if dark else ''}")
+        assert chromium.errors(chrome) == []
+
+
+def test_the_translation_is_shown_with_its_probabilities(chrome, page):
+    _go(chrome, page)
+    (expected,) = page.explorer.model.translate([TEXT])
+    assert expected.text in _text(chrome)
+    pieces = _all(chrome, ".pieces small")
+    assert len(pieces) == len(expected.ids)
+    assert TEXT[::-1] in _text(chrome)
+    assert len(_all(chrome, "tbody tr")) == 4
+
+
+def test_a_click_through(chrome, page):
+    turn = _go(chrome, page)
+    for name in ("Attention", "Search", "Model", "Attention"):
+        chrome.find_element("link text", name).click()
+        turn = _ready(chrome, turn)
+        assert chrome.find_element("css selector", "[aria-current]").text == name
+    end = time.monotonic() + 10
+    while len(_all(chrome, "canvas.drawn")) < 2:
+        assert time.monotonic() < end, "thumbnails are not drawn"
+        time.sleep(0.02)
+    _all(chrome, ".thumbnail")[1].click()
+    turn = _ready(chrome, turn)
+    assert "heads=1" in chrome.current_url
+    assert len(_all(chrome, "svg.lines .query")) > 5
+    _all(chrome, ".query")[2].click()
+    turn = _ready(chrome, turn)
+    assert "query=2" in chrome.current_url
+    _all(chrome, ".heads input")[0].click()
+    turn = _ready(chrome, turn)
+    assert len(_all(chrome, ".heads input:checked")) == 2
+    _all(chrome, ".as-table summary")[0].click()
+    time.sleep(0.2)  # it is made as it opens
+    values = [float(cell.text) for cell in _all(chrome, ".as-table tbody tr:nth-child(3) td")]
+    expected = attending.attention(page.explorer.model, TEXT).encoder[0].mean(axis=0)[2]
+    assert values == pytest.approx(expected.tolist(), abs=0.006)
+    # the same address shows the same again
+    address = chrome.current_url
+    chrome.get("about:blank")
+    chrome.get(address)
+    _ready(chrome)
+    assert len(_all(chrome, ".query.chosen")) == 1
+    assert chromium.errors(chrome) == []
+
+
+def test_by_keyboard_alone(chrome, page):
+    from selenium.webdriver.common.keys import Keys
+
+    turn = _go(chrome, page)
+
+    def focused():
+        return chrome.switch_to.active_element
+
+    def tab_to(selector):
+        for _ in range(80):
+            focused().send_keys(Keys.TAB)
+            if chrome.execute_script(
+                "return document.activeElement.matches(arguments[0])", selector
+            ):
+                return
+        raise AssertionError(f"{selector} is not reached by Tab")
+
+    tab_to("#text")
+    focused().send_keys(Keys.CONTROL, "a")
+    focused().send_keys("two dogs run", Keys.ENTER)
+    turn = _ready(chrome, turn)
+    assert chrome.find_element("id", "text").get_attribute("value") == "two dogs run"
+    (expected,) = page.explorer.model.translate(["two dogs run"])
+    assert expected.text in _text(chrome)
+    tab_to("nav a[href*='view=attention']")
+    focused().send_keys(Keys.ENTER)
+    turn = _ready(chrome, turn)
+    tab_to(".thumbnail")
+    focused().send_keys(Keys.ENTER)
+    turn = _ready(chrome, turn)
+    tab_to(".query")
+    focused().send_keys(Keys.SPACE)
+    turn = _ready(chrome, turn)
+    assert focused().get_attribute("aria-pressed") == "true"
+    tab_to(".as-table summary")
+    focused().send_keys(Keys.ENTER)
+    end = time.monotonic() + 10
+    while not _all(chrome, "details[open] table"):
+        assert time.monotonic() < end, "the table does not open"
+    assert chromium.errors(chrome) == []
+
+
+def test_a_long_text_does_not_freeze(chrome, page):
+    _go(chrome, page, text="a dog runs in the park " * 40, view="attention", kind="encoder")
+    for show in ("wall", "lines", "matrix"):
+        start = time.monotonic()
+        _go(chrome, page, text="a dog runs in the park " * 40, view="attention", show=show)
+        assert time.monotonic() - start < 20, show  # on a busy machine
+    assert chromium.errors(chrome) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<img src=x onerror=document.title='owned'>",
+        "a \u202edog \u05e9\u05dc\u05d5\u05dd",
+        "%00&#0;",
+    ],
+)
+def test_hostile_texts_stay_texts(chrome, page, text):
+    for state in VIEWS.values():
+        _go(chrome, page, text=text, **state)
+        assert "owned" not in chrome.title
+        assert not _all(chrome, "#view img")
+    _go(chrome, page, text=text)
+    assert chrome.find_element("id", "text").get_attribute("value") == text
+    assert chromium.errors(chrome) == []
+
+
+def test_a_mistake_is_one_line_on_the_page(chrome, parser_page):
+    _go(chrome, parser_page, text="a dog runs", target="no tree")
+    assert "no tree" in chrome.find_element("id", "status").text
+    chromium.errors(chrome)  # the refused request is among them
+
+
+def test_a_saved_page_opens_from_a_disk(chrome, answers, tmp_path):
+    path = tmp_path / "saved.html"
+    texts = [(TEXT, None), ("a dog </script> runs", None)]
+    path.write_text(saving.page(answers, texts), "utf-8")
+    (expected,) = answers.model.translate([TEXT])
+    for name, state in VIEWS.items():
+        _go(chrome, path.as_uri(), **state)
+        assert _all(chrome, "#view > *"), name
+        assert not _all(chrome, "#status.error"), name
+    _go(chrome, path.as_uri())
+    assert expected.text in _text(chrome)
+    _go(chrome, path.as_uri(), text="a dog </script> runs", view="attention", show="lines")
+    assert _all(chrome, ".query")
+    assert chromium.errors(chrome) == []
+
+
+def test_a_notebook_shows_attention(chrome, answers, tmp_path):
+    path = tmp_path / "cell.html"
+    path.write_text(attending.attention(answers.model, TEXT)._repr_html_(), "utf-8")
+    chrome.get(path.as_uri())
+    chrome.switch_to.frame(0)
+    _ready(chrome)
+    assert _all(chrome, ".thumbnail")
+    chrome.switch_to.default_content()
+    assert chromium.errors(chrome) == []

@@ -1,0 +1,177 @@
+"""The server: what it answers, whom it refuses, and what it makes of hostile texts."""
+
+import json
+import urllib.error
+import urllib.request
+
+import numpy as np
+import pytest
+import tiny_run
+
+from t2t_lite import errors
+from t2t_lite.explore import attending, saving, server
+
+TEXT = tiny_run.SENTENCES[2]
+SCRIPT = "<script>document.title='owned'</script>"
+HOSTILE = {
+    "HTML": SCRIPT,
+    "an image": "<img src=x onerror=document.title='owned'>",
+    "end of script": "</script><script>document.title='owned'</script>",
+    "comment": "<!-- <script>",
+    "entity": "&lt;b&gt; &#0; &amp;",
+    "quotes": "\"'`${document.title='owned'}",
+    "link": "javascript:document.title='owned'",
+    "SVG": "<svg onload=document.title='owned'>",
+    "template": "{{7*7}} <%= 7 %> ${7}",
+    "hash": "#view=model&text=other",
+    "percent": "%00%ff%u2028 %",
+    "backslashes": "\\u003cscript\\u003e \\",
+    "JSON": '{"text": null}',
+    "right to left": "שלום עולם مرحبا",
+    "override": "a \u202edog\u202c runs",
+    "isolates": "\u2066a\u2069 \u2067dog",
+    "NUL": "\x00",
+    "NUL inside": "a dog\x00runs",
+    "controls": "".join(map(chr, range(1, 32))),
+    "line separators": "a\u2028dog\u2029runs\x85",
+    "newlines": "a\r\ndog\n\nruns",
+    "tabs": "\ta\tdog\t",
+    "empty": "",
+    "spaces": " \t \u2003",
+    "surrogate": "\ud800 dog",
+    "pair turned": "\udc00\ud83d",
+    "emoji": "👩‍👩‍👧‍👦 runs 🏳️‍🌈",
+    "combining": "a" + "\u0301" * 300,
+    "zero width": "a\u200bdog\ufeff",
+    "astral": "𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
+    "private": "\ue000\U0010ffff",
+    "noncharacters": "\ufffe\uffff",
+    "subword sign": "\u2581\u2581a",
+    "byte piece": "<0x41><s></s><pad>",
+    "marks": "⟨end⟩ ⟨start⟩",
+    "brackets": "(S (NP XX )NP )S",
+    "a long word": "x" * 5000,
+    "many words": "a dog runs " * 500,
+    "1 MB": "dog runs " * 116_508,
+    "1 MB of one letter": "x" * 1_048_576,
+}
+
+
+def _ask(page, path, body=None, **headers):
+    data = None if body is None else json.dumps(body).encode()
+    if data is not None:
+        headers = {"Content-Type": "application/json", **headers}
+    request = urllib.request.Request(page.address + path, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=120) as answer:
+            return answer.status, answer.read(), answer.headers
+    except urllib.error.HTTPError as error:
+        return error.code, error.read(), error.headers
+
+
+def test_a_translation_has_what_the_views_show(page):
+    status, body, _ = _ask(page, "api/translation", {"text": TEXT})
+    found = json.loads(body)
+    assert status == 200
+    assert len(found["hypotheses"]) == 4
+    (expected,) = page.explorer.model.translate([TEXT])
+    assert found["hypotheses"][0]["text"] == expected.text
+    assert len(found["target"]) == len(expected.ids) == len(found["hypotheses"][0]["token_scores"])
+    assert found["reference"] == TEXT[::-1]
+    assert 0 <= found["chrf"] <= 100
+    assert found["source"][-1] == "⟨end⟩"
+
+
+def test_attention_is_that_of_the_arrays(page):
+    expected = attending.attention(page.explorer.model, TEXT)
+    for kind in attending.KINDS:
+        body = {"text": TEXT, "target": None, "kind": kind, "layer": 0}
+        status, data, _ = _ask(page, "api/attention", body)
+        assert status == 200
+        weights = np.frombuffer(data, "<u2").reshape(getattr(expected, kind)[0].shape) / 65535
+        np.testing.assert_allclose(weights, getattr(expected, kind)[0], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status"),
+    [
+        ("", None, {"Host": "evil.example"}, 403),
+        ("api/about", None, {"Host": "evil.example:8765"}, 403),
+        ("api/about", None, {"Host": "127.0.0.1.evil.example"}, 403),
+        ("api/search", {"text": "a"}, {"Origin": "http://evil.example"}, 403),
+        ("api/search", {"text": "a"}, {"Origin": "null"}, 403),
+        ("api/search", {"text": "a"}, {"Content-Type": "text/plain"}, 415),
+        ("api/translation", None, {}, 405),
+        ("page/../server.py", None, {}, 404),
+        ("page/%2e%2e/server.py", None, {}, 404),
+        ("page/main.py", None, {}, 404),
+        ("page/", None, {}, 404),
+        ("nothing", None, {}, 404),
+        ("api/translation", [], {}, 400),
+        ("api/translation", {"text": 7}, {}, 400),
+        ("api/translation", {"text": "a", "target": 7}, {}, 400),
+        ("api/attention", {"text": "a", "kind": "other", "layer": 0}, {}, 400),
+        ("api/attention", {"text": "a", "kind": "cross", "layer": 99}, {}, 400),
+        ("api/attention", {"text": "a", "kind": "cross", "layer": "0"}, {}, 400),
+        ("api/attention", {"text": "", "kind": "cross", "layer": 0}, {}, 400),
+        ("api/search", {"text": " "}, {}, 400),
+        ("api/translation", {"text": "x" * server.MAX_BODY}, {}, 413),
+    ],
+)
+def test_what_is_refused(page, path, body, headers, status):
+    found, answer, sent = _ask(page, path, body, **headers)
+    assert found == status
+    assert json.loads(answer)["error"]
+    assert "Access-Control-Allow-Origin" not in sent
+
+
+def test_the_page_may_load_nothing_from_elsewhere(page):
+    status, body, headers = _ask(page, "")
+    assert status == 200
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert b"http://" not in body
+    assert b"https://" not in body
+    origin = {"Origin": page.address.rstrip("/")}
+    assert _ask(page, "api/translation", {"text": "a"}, **origin)[0] == 200
+    assert _ask(page, "api/about", Host=f"localhost:{page.port}")[0] == 200
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_are_answered(page, text):
+    assert len(HOSTILE) == 40
+    status, body, _ = _ask(page, "api/translation", {"text": text})
+    assert status == 200
+    found = json.loads(body)
+    assert found["truncated"] is (len(found["source"]) >= 255)  # max_source_length is 256
+    if found["is_blank"]:
+        return
+    status, body, _ = _ask(page, "api/attention", {"text": text, "kind": "encoder", "layer": 0})
+    assert len(body) == 2 * 2 * len(found["source"]) ** 2  # bytes, heads
+    if len(text) < 100:
+        assert _ask(page, "api/search", {"text": text})[0] == 200
+
+
+def test_a_saved_page_holds_no_foreign_markup(answers):
+    saved = saving.page(answers, [(SCRIPT, None), ("</script><b>", "<!--")])
+    assert SCRIPT not in saved
+    assert "</script><b>" not in saved
+    assert "<!--" not in saved
+    assert "unsafe" not in saved
+    for word in ("http://", "https://", "import "):
+        assert word not in saved.replace("http://www.w3.org/2000/svg", "").replace(
+            "of an import ", ""
+        )
+
+
+def test_a_taken_port_is_one_line(page):
+    with pytest.raises(errors.UserError, match="another --port"):
+        server.make(page.explorer, host="127.0.0.1", port=page.port)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("box", False)],
+)
+def test_what_is_loopback(host, expected):
+    assert server.is_loopback(host) is expected

@@ -1,0 +1,86 @@
+"""scripts/to_ctranslate2.py: what it refuses, and that CTranslate2 then says what we say."""
+
+import dataclasses
+import importlib.util
+import json
+import pathlib
+
+import pytest
+import tiny_run
+
+from t2t_lite import errors
+from t2t_lite.decode import translator
+
+SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "to_ctranslate2.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("to_ctranslate2", SCRIPT)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _model(folder, *more):
+    """Write what looks like a model of CTranslate2."""
+    folder.mkdir()
+    (folder / "model.bin").write_bytes(b"\x06\0\0\0\x10\0TransformerSpec\0")
+    for name in ("config.json", "shared_vocabulary.json", *more):
+        (folder / name).write_text("{}")
+    return folder
+
+
+def test_only_a_model_is_replaced(script, run_dir, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("precious")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "model.bin").write_text("precious")
+    for target in (run_dir, file, other, _model(tmp_path / "kept", "notes.txt")):
+        before = sorted(target.rglob("*"))
+        with pytest.raises(errors.UserError, match="it would be lost"):
+            script.convert(str(run_dir), str(target))
+        assert sorted(target.rglob("*")) == before
+    script._check_replaceable(tmp_path / "new")
+    script._check_replaceable(_model(tmp_path / "model"))
+
+
+@pytest.mark.parametrize("change", [{"d_v": 4}, {"d_k": 4}, {"d_k": 4, "d_v": 4}])
+def test_heads_that_ctranslate2_does_not_have_are_refused(
+    script, run_dir, tmp_path, monkeypatch, change
+):
+    run = script.output_dir.read(run_dir)
+    changed = dataclasses.replace(run, hparams=dataclasses.replace(run.hparams, **change))
+    monkeypatch.setattr(script.output_dir, "read", lambda path: changed)
+    with pytest.raises(errors.UserError, match="only heads of the size d_model / num_heads"):
+        script.convert(str(run_dir), str(tmp_path / "target"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctranslate2_says_what_we_say(script, run_dir, tmp_path):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    target = _model(tmp_path / "target")
+    script.convert(str(run_dir), str(target))
+    assert [path.name for path in tmp_path.iterdir()] == ["target"]
+    assert json.loads((target / "config.json").read_text())["add_source_eos"] is True
+    tokens = json.loads((target / "shared_vocabulary.json").read_text())
+    script._check_replaceable(target)  # so that it can be converted again
+    model = translator.Translator.from_output_dir(run_dir, beam_size=1, alpha=0.0, extra_length=60)
+    vocab = model.vocabulary
+    pieces = [[vocab.piece(i) for i in vocab.encode(text)] for text in tiny_run.SENTENCES]
+    found = ctranslate2.Translator(str(target)).translate_batch(
+        pieces,
+        beam_size=1,
+        # Random weights give them a chance that training takes away. Greedy, because what is left
+        # shares their probability, which would change the order of beams.
+        suppress_sequences=[[token] for token in tokens if "<spare_" in token or token == "<pad>"],
+    )
+    translations = model.translate(tiny_run.SENTENCES)
+    finished = [place for place, t in enumerate(translations) if t.finished]
+    assert finished
+    for place in finished:
+        ids = [i for i in translations[place].ids if i != 1]
+        assert found[place].hypotheses[0] == [vocab.piece(i) for i in ids]

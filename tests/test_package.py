@@ -1,0 +1,55 @@
+"""What `import t2t_lite` gives."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+import t2t_lite
+from t2t_lite import config, errors, registry
+
+
+def test_import_takes_no_tensorflow():
+    code = (
+        "import sys, t2t_lite; t2t_lite.__version__; t2t_lite.hparams('transformer_big'); "
+        "assert not {'tensorflow', 'keras'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_hparams_is_the_function_whoever_loads_the_sets_first():
+    registry.load("t2t_lite.hparams")
+    assert isinstance(t2t_lite.hparams("transformer_base"), config.HParams)
+    sets = importlib.import_module("t2t_lite.hparams.transformer")
+    assert sets.transformer_base() == t2t_lite.hparams("transformer_base")
+
+
+def test_problems_are_found_by_name():
+    assert t2t_lite.problem("toy_ende").name == "toy_ende"
+
+
+def test_every_public_name_is_there():
+    assert set(t2t_lite.__all__) <= set(dir(t2t_lite))
+    for name in t2t_lite.__all__:
+        assert getattr(t2t_lite, name).__doc__
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = t2t_lite.nothing
+
+
+def test_an_exports_translations_are_the_translators(tmp_path):
+    import tiny_run
+
+    from t2t_lite.serving import export
+
+    run = tiny_run.write(tmp_path)
+    export.export(run, tmp_path / "export")
+    found = t2t_lite.load(tmp_path / "export").translate([*tiny_run.SENTENCES, ""])
+    expected = t2t_lite.Translator.from_output_dir(run).translate([*tiny_run.SENTENCES, ""])
+    assert [output.text for output in found] == [translation.text for translation in expected]
+    assert [output.score for output in found] == pytest.approx(
+        [translation.score for translation in expected], abs=1e-4
+    )
+    with pytest.raises(errors.UserError, match="no version"):
+        t2t_lite.load(tmp_path)

@@ -1,0 +1,65 @@
+"""A model's description: its counts are the model's, and round to the paper's."""
+
+import dataclasses
+
+import pytest
+
+from t2t_lite import config, registry
+from t2t_lite.bin import trainer
+from t2t_lite.model import transformer
+from t2t_lite.train import describe
+
+SMALL = config.HParams(
+    d_model=16, d_ff=24, num_heads=2, d_k=4, d_v=6, num_encoder_layers=2, num_decoder_layers=3
+)
+
+
+@pytest.mark.parametrize(
+    "hparams",
+    [
+        SMALL,
+        dataclasses.replace(SMALL, pre_norm=True),
+        dataclasses.replace(SMALL, position_encoding="learned", max_length=40),
+    ],
+    ids=["paper", "pre-norm", "learned positions"],
+)
+def test_counts_are_the_models(hparams):
+    model = transformer.Transformer(hparams, 61)
+    expected = sum(variable.shape.num_elements() for variable in model.named_variables().values())
+    assert describe.describe(hparams, 61).parameters == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "millions"),
+    [
+        # Table 3, column "params"
+        ("transformer_base", 65),
+        ("transformer_base_b1", 58),
+        ("transformer_base_b2", 60),
+        ("transformer_base_c1", 36),
+        ("transformer_base_c2", 50),
+        ("transformer_base_c3", 80),
+        ("transformer_base_c4", 28),
+        ("transformer_base_c5", 168),
+        ("transformer_base_c6", 53),
+        ("transformer_base_c7", 90),
+        ("transformer_big", 213),
+    ],
+)
+def test_counts_are_near_table_3(name, millions):
+    found = describe.describe(registry.hparams(name), hparams_set=name)
+    assert found.table_3 == millions
+    # The paper's vocabulary has about 37,000 entries, and its row for big is rounded otherwise.
+    assert found.parameters / 1e6 == pytest.approx(millions, rel=0.08)
+
+
+def test_the_command_needs_no_data(capsys):
+    assert trainer.main(["t2t-lite-trainer", "--describe", "--hparams_set=transformer_base"]) == 0
+    text = capsys.readouterr().out
+    assert "encoder self-attention" in text
+    assert "65 million" in text
+    assert "FLOPs" in text
+    changed = ["--describe", "--hparams_set=transformer_base", "--hparams=d_ff=64"]
+    assert trainer.main(["t2t-lite-trainer", *changed]) == 0
+    assert "Table 3" not in capsys.readouterr().out
+    assert trainer.main(["t2t-lite-trainer", "--describe"]) == 2
