@@ -39,7 +39,7 @@ from t2t_lite import errors, registry
 from t2t_lite.bin import command
 
 GRACE = 3.0  # seconds that a worker has to notice that its peer is gone
-LONGEST = 600.0  # seconds that a process may run
+LONGEST = 3600.0  # seconds that a process may run, on a busy machine
 _POLL = 0.005
 _DISTINCT = 10_000  # pairs; making them takes a second
 _SOURCES = ("The dog sees a cat.", "", "A small green house.")
