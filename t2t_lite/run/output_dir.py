@@ -185,6 +185,8 @@ def _check(run: Run) -> None:
         kind = dict if field.name == "versions" else kind
         if isinstance(value, bool) or not isinstance(value, kind):  # pyright: ignore[reportArgumentType]
             raise ValueError(f"{field.name} cannot be {value!r:.60}")
+    if run.vocab_size < 1:
+        raise ValueError(f"vocab_size cannot be {run.vocab_size}")
     if pathlib.PurePath(run.vocabulary).name != run.vocabulary or not run.vocabulary.isprintable():
         raise ValueError(f"vocabulary is no file's name: {run.vocabulary!r:.60}")
 

@@ -4,6 +4,7 @@ import gzip
 
 from fuzz import inputs
 from hypothesis import given
+from hypothesis import strategies as st
 
 from t2t_lite.text import bitexts
 
@@ -54,6 +55,26 @@ def test_sgm_is_read_or_refused(folder, data):
 @given(inputs.damaged([_TMX, _TMX, _TMX, _BOMB, *_ENCODED], chunks=_CHUNKS))
 def test_tmx_is_read_or_refused(folder, data):
     _read(folder, data, ["tmx"])
+
+
+def _element(inner):
+    """Draw an element of TMX's names with what `inner` draws in it."""
+    name = st.sampled_from(["tmx", "body", "tu", "tuv", "tuv", "seg", "seg", "b"])
+    attributes = st.sampled_from(["", ' xml:lang="en"', ' lang="DE-de"', ' lang=""', ' lang="fr"'])
+    parts = st.tuples(name, attributes, st.lists(inner, max_size=4).map("".join))
+    return parts.map(lambda part: "<{0}{1}>{2}</{0}>".format(*part))
+
+
+_xml = st.recursive(
+    st.sampled_from(["", "A dog", "Ein Hund", "&lt;", "\n", "<!-- tu -->", "<ph/>"]),
+    _element,
+    max_leaves=30,
+)
+
+
+@given(_element(_xml))
+def test_well_formed_xml_of_any_order_is_read_or_refused(folder, text):
+    _read(folder, text.encode(), ["tmx"])
 
 
 @given(inputs.damaged([gzip.compress(_TMX), gzip.compress(_BOMB * 9)], chunks=[gzip.compress(b"")]))

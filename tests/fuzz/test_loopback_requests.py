@@ -72,7 +72,7 @@ def server(folder):
 
 def _post(server, path, body, headers=None):
     """Return status and content of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port, timeout=50)
     try:
         connection.request("POST", path, body, headers or {})
         response = connection.getresponse()
@@ -142,7 +142,7 @@ _REQUESTS = [
 @given(inputs.damaged(_REQUESTS))
 def test_every_grpc_request_is_answered(server, data):
     with grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel, inputs.answered():
-        answer = channel.unary_unary(_PREDICT).future(data, timeout=10)
+        answer = channel.unary_unary(_PREDICT).future(data, timeout=50)
         refused = answer.exception() is not None
         inputs.counts["refused"] += refused
         # UNKNOWN is what gRPC says of an exception in the server
