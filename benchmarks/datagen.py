@@ -19,6 +19,8 @@ import tempfile
 import threading
 import time
 
+from t2t_lite import machine
+
 LONG = [
     *(f"newstest/newstest20{year}.en-{{}}" for year in (12, 13, 14)),
     "libreoffice_help/train.en-{}",
@@ -32,7 +34,7 @@ def main() -> None:
     default = os.environ.get("T2T_LITE_DATA", "../shared/data")
     parser.add_argument("--corpora", default=default, type=pathlib.Path)
     parser.add_argument("--pairs", default=500_000, type=int)
-    parser.add_argument("--num_workers", default=os.cpu_count(), type=int)
+    parser.add_argument("--num_workers", default=machine.cores(), type=int)
     parser.add_argument("--vocab_size", default=37_000, type=int)
     parser.add_argument("--language", default="de", choices=["de", "fr"])
     parser.add_argument("--tmp_dir", default=None, help="needs about 1.5 KiB a pair")

@@ -8,7 +8,5 @@ from t2t_lite.data import problem
 class ParallelText(problem.ParallelTextProblem):
     """Your own corpus: train.source, train.target, dev.* and optionally test.* in --raw_dir."""
 
-    # unknown: scores that depend on it take English rules, or t2t-lite-decoder's --target_language
-    languages = ("en", "en")
     sides = ("source", "target")
     optional_splits = ("test",)

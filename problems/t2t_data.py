@@ -4,10 +4,14 @@ The class names are those of T2T's problems. For another one give a class of its
 --t2t_usr_dir:
 
     @registry.register_problem
-    class TranslateEndeWmtBpe32k(problem.TranslationProblem):
+    class TranslateEncsWmt32k(problem.TranslationProblem):
         \"""My old data.\"""
 
-and its shards and its `.subwords` vocabulary are found by that name.
+        languages = ("en", "cs")
+
+and its shards translate_encs_wmt32k-train-* and -dev-* are found by that name. Its vocabulary is
+vocab.translate_encs_wmt32k.*, or else the only one that is there: T2T called them otherwise before
+1.9, and where several problems share a folder a `vocabulary_file` like those below says which.
 """
 
 import pathlib
@@ -18,6 +22,13 @@ from t2t_lite.data import problem
 
 class T2tProblem(problem.TranslationProblem):
     """Has no raw text: its shards exist already."""
+
+    # the vocabulary's name before T2T 1.9
+    old_vocabulary: str
+
+    def vocabulary_file(self, size: int | None = None) -> str:
+        """Return what the vocabulary may be called beside vocab.<problem>.*"""
+        return self.old_vocabulary
 
     def raw_files(self, raw_dir: problem.Directory = None) -> list[pathlib.Path]:
         """Raise UserError: there is nothing to generate."""
@@ -32,6 +43,7 @@ class TranslateEndeWmt32k(T2tProblem):
     """Tensor2tensor's data of this name (WMT English to German, 32k subwords), as they are."""
 
     languages = ("en", "de")
+    old_vocabulary = "vocab.ende.32768"
 
 
 @registry.register_problem
@@ -39,6 +51,17 @@ class TranslateEndeWmt8k(TranslateEndeWmt32k):
     """Tensor2tensor's data of this name (WMT English to German, 8k subwords), as they are."""
 
     vocabulary_size = 8_000
+    old_vocabulary = "vocab.ende.8192"
+
+
+@registry.register_problem
+class TranslateEndeWmtBpe32k(TranslateEndeWmt32k):
+    """Tensor2tensor's data of this name (WMT English to German, 32k BPE tokens), as they are.
+
+    Texts go in and come out as the tokens that it was made of ("Wel@@ t ."), cut by the same BPE.
+    """
+
+    old_vocabulary = "vocab.bpe.32000"
 
 
 @registry.register_problem
@@ -46,6 +69,7 @@ class TranslateEnfrWmt32k(T2tProblem):
     """Tensor2tensor's data of this name (WMT English to French, 32k subwords), as they are."""
 
     languages = ("en", "fr")
+    old_vocabulary = "vocab.enfr.32768"
 
 
 @registry.register_problem
@@ -53,3 +77,4 @@ class TranslateEnfrWmt8k(TranslateEnfrWmt32k):
     """Tensor2tensor's data of this name (WMT English to French, 8k subwords), as they are."""
 
     vocabulary_size = 8_000
+    old_vocabulary = "vocab.enfr.8192"

@@ -53,7 +53,7 @@ def convert(
     vocab = vocabulary.load(run.vocabulary_path)
     model = transformer.Transformer(run.hparams, vocab.size)
     prefix = checkpoint.resolve(run.path, checkpoint_path)
-    checkpoint.restore_weights(prefix, model.named_variables())
+    checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
     spec = specification(model, [vocab.piece(token) for token in range(vocab.size)])
     spec.validate()
     spec.optimize(quantization=quantization)

@@ -7,11 +7,15 @@ replaces *is* the row of the paper's Table 3. See the package `t2t_lite.hparams`
 import dataclasses
 import json
 import pathlib
-from typing import Literal
+from typing import Any, Literal
 
 from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
+
+# What another value of a field changes: the function that the weights stand for, or nothing that is
+# learnt. All other fields change what is learnt.
+MODEL, NOTHING = "model", "nothing"
 
 # Fields that older hparams.json files have and nothing reads any more.
 _RETIRED = ("accumulation_steps",)
@@ -22,23 +26,32 @@ class HParams:
     """One model and its training; the defaults are the paper's base model (Table 3, row base)."""
 
     # Model (Sections 3.1-3.5)
-    d_model: int = fields.option(512, "Width of the embeddings and layers.", at_least=1)
-    d_ff: int = fields.option(2048, "Width inside the feed-forward networks.", at_least=1)
-    num_heads: int = fields.option(8, "Heads of an attention.", at_least=1)
-    d_k: int = fields.option(64, "Size of the queries and keys of one head.", at_least=1)
-    d_v: int = fields.option(64, "Size of the values of one head.", at_least=1)
-    num_encoder_layers: int = fields.option(6, "Layers of the encoder.", at_least=1)
-    num_decoder_layers: int = fields.option(6, "Layers of the decoder.", at_least=1)
+    d_model: int = fields.option(
+        512, "Width of the embeddings and layers.", at_least=1, changes=MODEL
+    )
+    d_ff: int = fields.option(
+        2048, "Width inside the feed-forward networks.", at_least=1, changes=MODEL
+    )
+    num_heads: int = fields.option(8, "Heads of an attention.", at_least=1, changes=MODEL)
+    d_k: int = fields.option(
+        64, "Size of the queries and keys of one head.", at_least=1, changes=MODEL
+    )
+    d_v: int = fields.option(64, "Size of the values of one head.", at_least=1, changes=MODEL)
+    num_encoder_layers: int = fields.option(6, "Layers of the encoder.", at_least=1, changes=MODEL)
+    num_decoder_layers: int = fields.option(6, "Layers of the decoder.", at_least=1, changes=MODEL)
     position_encoding: PositionEncoding = fields.option(
         "sinusoid",
         "How positions are encoded: by the paper's formula, by embeddings, or as tensor2tensor "
         "lays the formula out.",
+        changes=MODEL,
     )
     qkv_gain: float = fields.option(
         1.0, "Initial queries, keys and values: their deviation over Glorot's.", above=0
     )
     pre_norm: bool = fields.option(
-        False, "x + Sublayer(LayerNorm(x)) and a final norm; the paper's model is post-norm."
+        False,
+        "x + Sublayer(LayerNorm(x)) and a final norm; the paper's model is post-norm.",
+        changes=MODEL,
     )
     # Regularisation (5.4)
     dropout: float = fields.option(
@@ -77,6 +90,7 @@ class HParams:
         "Tokens, padding included, that a device computes at a time: more are cut into parts that "
         "follow one another, with the same result; 0: no limit.",
         at_least=0,
+        changes=NOTHING,
     )
     max_length: int = fields.option(
         256,
@@ -86,19 +100,36 @@ class HParams:
     max_buckets: int = fields.option(
         24, "Shapes of batches, at most; each is compiled once.", at_least=1
     )
-    train_steps: int = fields.option(100_000, "Optimizer steps in all.", at_least=1)
+    train_steps: int = fields.option(
+        100_000, "Optimizer steps in all.", at_least=1, changes=NOTHING
+    )
     # Decoding (6.1)
     averaged_checkpoints: int = fields.option(
-        5, "How many of the last checkpoints t2t-lite-avg-checkpoints averages.", at_least=1
+        5,
+        "How many of the last checkpoints t2t-lite-avg-checkpoints averages.",
+        at_least=1,
+        changes=NOTHING,
     )
-    beam_size: int = fields.option(4, "Beams of the search; 1 is greedy decoding.", at_least=1)
-    alpha: float = fields.option(0.6, "Of the length penalty ((5 + n) / 6)^alpha.")
+    beam_size: int = fields.option(
+        4, "Beams of the search; 1 is greedy decoding.", at_least=1, changes=NOTHING
+    )
+    alpha: float = fields.option(
+        0.6, "Of the length penalty ((5 + n) / 6)^alpha.", at_least=-10, at_most=10, changes=NOTHING
+    )
     extra_length: int = fields.option(
-        50, "An output has at most its input's length and this many more tokens."
+        50,
+        "An output has at most its input's length and this many more tokens.",
+        at_least=0,
+        changes=NOTHING,
     )
 
     def __post_init__(self) -> None:
         fields.check(self)
+        if self.position_encoding != "learned" and self.d_model % 2:
+            raise errors.UserError(
+                f"d_model is even where positions are sinusoids, half of them sines; got "
+                f"{self.d_model}: take {self.d_model + 1} or position_encoding=learned"
+            )
 
 
 def override(hparams: HParams, overrides: str) -> HParams:
@@ -127,12 +158,18 @@ def from_json(path: pathlib.Path) -> HParams:
         return HParams(**values)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path.parent} is no output_dir: it has no {path.name}") from error
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path} is not a hyperparameter file: {error}") from error
 
 
 def difference(old: HParams, new: HParams) -> str:
-    """Return what differs, e.g. "d_ff 2048 -> 4096, dropout 0.1 -> 0.3"; "" where nothing does."""
-    before, after = dataclasses.asdict(old), dataclasses.asdict(new)
-    differing = (name for name in before if before[name] != after[name])
-    return ", ".join(f"{name} {before[name]} -> {after[name]}" for name in differing)
+    """Return what differs in what is learnt: "d_ff 2048 -> 4096, dropout 0.1 -> 0.3", or ""."""
+    learnt = [f.name for f in dataclasses.fields(HParams) if f.metadata.get("changes") != NOTHING]
+    differing = (name for name in learnt if getattr(old, name) != getattr(new, name))
+    return ", ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in differing)
+
+
+def model(hparams: HParams) -> dict[str, Any]:
+    """Return the values that decide what the same weights compute."""
+    marked = [f.name for f in dataclasses.fields(HParams) if f.metadata.get("changes") == MODEL]
+    return {name: getattr(hparams, name) for name in marked}

@@ -26,6 +26,7 @@ from typing import Any
 from t2t_lite import errors
 
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
+_TOO_LARGE = 1 << 31  # whole numbers become int32 tensors
 _KINDS = {
     bool: ("true or false", bool),
     int: ("a whole number", numbers.Integral),
@@ -42,10 +43,12 @@ def option(
     at_least: float | None = None,
     below: float | None = None,
     at_most: float | None = None,
+    **metadata: Any,
 ) -> Any:
-    """Return a dataclass field with a line of help and the bounds of its values."""
+    """Return a dataclass field with a line of help, the bounds of its values and more metadata."""
     bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
-    return dataclasses.field(default=default, metadata={"help": help, "bounds": bounds})
+    metadata = {"help": help, "bounds": bounds, **metadata}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def same_as(options_class: type, name: str) -> Any:
@@ -143,7 +146,8 @@ def _bounds(field: dataclasses.Field) -> dict[str, float]:
 
 def _check(field: dataclasses.Field, value: Any) -> None:
     if not _accepts(field, value):
-        raise errors.UserError(f"{field.name} is {expectation(field)}; got {value!r}")
+        limit = " and below 2^31" if kind(field) is int and len(str(value)) > 9 else ""
+        raise errors.UserError(f"{field.name} is {expectation(field)}{limit}; got {value!r}")
 
 
 def _accepts(field: dataclasses.Field, value: Any) -> bool:
@@ -154,7 +158,9 @@ def _accepts(field: dataclasses.Field, value: Any) -> bool:
     is_flag = isinstance(value, bool)  # which Python takes for a whole number
     if not isinstance(value, _KINDS[kind(field)][1]) or is_flag != (kind(field) is bool):
         return False
-    if kind(field) is float and not math.isfinite(value):
+    if kind(field) is float and not _is_finite(value):
+        return False
+    if kind(field) is int and abs(value) >= _TOO_LARGE:
         return False
     holds = {
         "above": lambda bound: value > bound,
@@ -163,3 +169,10 @@ def _accepts(field: dataclasses.Field, value: Any) -> bool:
         "at most": lambda bound: value <= bound,
     }
     return all(holds[words](bound) for words, bound in _bounds(field).items())
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float reaches
+        return False

@@ -19,6 +19,7 @@ import pathlib
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from t2t_lite import errors
 
 _PROBLEMS: dict[str, Callable[[], Any]] = {}
 _HPARAMS: dict[str, Callable[[], Any]] = {}
+_USER_DIRS: list[pathlib.Path] = []
 _CONTENT = ("t2t_lite.problems", "t2t_lite.hparams")
 
 _Class = TypeVar("_Class", bound=type)
@@ -88,7 +90,8 @@ def load_user_dir(directory: str) -> None:
     """Import a user's own folder of problems and hyperparameter sets (`--t2t_usr_dir`).
 
     The folder is imported as a package under its own name, with or without an `__init__.py`, so
-    its modules may import each other relatively. Raises UserError where it is no folder.
+    its modules may import each other relatively. Raises UserError where it is no folder, and for a
+    mistake in it.
     """
     path = pathlib.Path(directory).expanduser().resolve()
     if not path.is_dir():
@@ -100,8 +103,15 @@ def load_user_dir(directory: str) -> None:
         if importlib.util.find_spec(name) is not None and not (path.parent / name).samefile(path):
             raise errors.UserError(f"--t2t_usr_dir={directory}: a module {name} exists already")
         sys.path.insert(0, str(path.parent))
+        _USER_DIRS.append(path)
         try:
             load(name)
+        except Exception as error:
+            for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+                del sys.modules[module]  # so that the next call does not take it for loaded
+            raise errors.UserError(
+                f"--t2t_usr_dir={directory}: {user_mistake(error) or error}"
+            ) from error
         finally:
             sys.path.remove(str(path.parent))
     folders = [pathlib.Path(entry).resolve() for entry in sys.modules[name].__path__]
@@ -110,6 +120,24 @@ def load_user_dir(directory: str) -> None:
             f"--t2t_usr_dir={directory}: the module name {name} is taken by {folders[0]}; "
             "rename the folder"
         )
+
+
+def user_mistake(error: BaseException) -> str | None:
+    """Return where in a user's own folder an error comes from, and what it is; None if in none.
+
+    "problems/mine.py, line 3: NameError: name 'x' is not defined"
+    """
+    places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):
+        places.append((error.filename or "", error.lineno))
+        text = f"{type(error).__name__}: {error.msg}"
+    elif isinstance(error, errors.UserError):
+        text = str(error)
+    for filename, line in reversed(places):
+        if any(pathlib.Path(filename).is_relative_to(folder) for folder in _USER_DIRS):
+            return f"{filename}, line {line}: {text}"
+    return None
 
 
 def _register(table: dict[str, Callable[[], Any]], kind: str, name: str, entry: Any) -> None:
@@ -122,12 +150,11 @@ def _find(table: Mapping[str, Callable[[], Any]], kind: str, name: str) -> Calla
     for package in _CONTENT:
         load(package)
     if name not in table:
-        close = difflib.get_close_matches(name, table, n=3) or sorted(table)
+        close = difflib.get_close_matches(name, table, n=3)
+        meant = f"; did you mean {' or '.join(close)}?" if close else ":"
         raise errors.UserError(
-            f"unknown {kind} {name!r}; did you mean {' or '.join(close)}? "
-            "(--registry_help lists all)"
-            if len(close) <= 3
-            else f"unknown {kind} {name!r}; known are {', '.join(close)}"
+            f"unknown {kind} {name!r}{meant} --registry_help lists all, and --t2t_usr_dir=FOLDER "
+            "adds your own"
         )
     return table[name]
 

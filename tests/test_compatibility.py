@@ -184,16 +184,12 @@ def test_training_anew_goes_the_same_way(task, tmp_path, capsys):
     assert found == pytest.approx(expected, abs=0.0015)
 
 
-def test_a_run_goes_on_from_its_checkpoint_to_the_same_weights(
-    translation, tmp_path, capsys, monkeypatch
-):
+def test_a_run_goes_on_from_its_checkpoint_to_the_same_weights(translation, tmp_path, capsys):
     run = tmp_path / "run"
     shutil.copytree(translation.path / "run", run)
     for path in run.glob("ckpt-1500.*"):
         path.unlink()
-    # The place in the data, which a checkpoint holds, has the shard's path as it was given then.
-    monkeypatch.chdir(translation.path)
-    flags = ["--data_dir=data", "--train_steps=1500", "--eval_sentences=0"]
+    flags = ["--train_steps=1500", "--eval_sentences=0"]
     assert translation.train(f"--output_dir={run}", *flags) == 0
     printed = capsys.readouterr()
     assert "from step 1475 to 1500" in printed.err
@@ -299,7 +295,7 @@ def test_an_export_answers_the_same(task, tmp_path, which):
         # An export of 0.1.0 may search freely and says how much of a tree it repaired.
         outputs.pop("repairs", None)
         record["outputs"].pop("repairs", None)
-        assert outputs.keys() == record["outputs"].keys()
+        assert outputs.keys() >= record["outputs"].keys()  # later exports say more
         for key, expected in record["outputs"].items():
             if outputs[key].dtype == np.float32:
                 np.testing.assert_allclose(outputs[key], expected, rtol=1e-5, atol=SCORE)

@@ -28,7 +28,13 @@ def test_override_of_nothing_changes_nothing():
         ("d_ff", "expected name=value"),
         ("dropout=1.0", "dropout is a number, at least 0 and below 1; got 1.0"),
         ("dropout=nan", "dropout is a number, at least 0 and below 1; got nan"),
-        ("alpha=inf", "alpha is a number; got inf"),
+        ("alpha=inf", "alpha is a number, at least -10 and at most 10; got inf"),
+        ("adam_beta1=2", "adam_beta1 is a number, above 0 and below 1; got 2.0"),
+        ("learning_rate_scale=nan", "learning_rate_scale is a number, above 0; got nan"),
+        ("max_tokens_per_device=-5", "max_tokens_per_device is a whole number, at least 0; got -5"),
+        ("extra_length=-1000", "extra_length is a whole number, at least 0; got -1000"),
+        ("d_ff=9999999999", "d_ff is a whole number, at least 1 and below 2^31; got 9999999999"),
+        ("d_model=33", "d_model is even where positions are sinusoids, half of them sines; got 33"),
         ("num_heads=0", "num_heads is a whole number, at least 1; got 0"),
         (
             "position_encoding=rotary",
@@ -65,6 +71,17 @@ def test_another_file_is_no_hyperparameter_file(tmp_path, content):
 def test_a_missing_file_is_no_output_dir(tmp_path):
     with pytest.raises(errors.UserError, match="is no output_dir"):
         config.from_json(tmp_path / "hparams.json")
+
+
+def test_an_odd_width_is_for_learned_positions():
+    assert config.HParams(d_model=33, position_encoding="learned").d_model == 33
+
+
+def test_what_changes_nothing_that_is_learnt_is_no_difference():
+    other = config.HParams(max_tokens_per_device=99, beam_size=9, train_steps=9, alpha=0)
+    assert config.difference(config.HParams(), other) == ""
+    assert config.model(other) == config.model(config.HParams(dropout=0.5))
+    assert config.model(other) != config.model(config.HParams(pre_norm=True))
 
 
 def test_difference_names_both_values():

@@ -5,6 +5,9 @@ import sys
 import pytest
 
 from t2t_lite import config, errors, registry
+from t2t_lite.bin import trainer
+
+TWICE = "from t2t_lite import registry\n@registry.register_problem\nclass ToyEnde: ...\n"
 
 
 @pytest.mark.parametrize(
@@ -64,3 +67,45 @@ def test_a_taken_module_name_is_refused(tmp_path):
     (tmp_path / "json").mkdir()
     with pytest.raises(errors.UserError, match="json"):
         registry.load_user_dir(str(tmp_path / "json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("usr_syntax", "def x(:\n", r"mine\.py, line 1: SyntaxError: "),
+        ("usr_import", "\nimport no_such_module\n", r"mine\.py, line 2: ModuleNotFoundError: No "),
+        ("usr_name", "\n\nfrom t2t_lite import no_such\n", r"mine\.py, line 3: ImportError: "),
+        (
+            "usr_error",
+            "def f():\n    return 1 / 0\nf()\n",
+            r"mine\.py, line 2: ZeroDivisionError: ",
+        ),
+        ("usr_twice", TWICE, r"mine\.py, line 2: problem 'toy_ende' is registered twice"),
+    ],
+)
+def test_a_mistake_in_a_users_folder_names_file_and_line(tmp_path, name, text, message):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "mine.py").write_text(text)
+    registry.problems()
+    for _ in range(2):  # the second time it is not taken for loaded
+        with pytest.raises(errors.UserError, match=rf"--t2t_usr_dir=.*{name}.*{message}"):
+            registry.load_user_dir(str(folder))
+
+
+def test_a_mistake_in_a_users_function_is_one_line_of_a_command(tmp_path, capsys):
+    folder = tmp_path / "usr_late"
+    folder.mkdir()
+    (folder / "sets.py").write_text(
+        "import dataclasses\n"
+        "from t2t_lite import config, registry\n"
+        "@registry.register_hparams\n"
+        "def transformer_late():\n"
+        "    return dataclasses.replace(config.HParams(), d_fff=1)\n"
+    )
+    flags = ["--problem=toy_ende", "--data_dir=x", f"--output_dir={tmp_path}/x"]
+    flags += ["--hparams_set=transformer_late", f"--t2t_usr_dir={folder}"]
+    assert trainer.main(["trainer", *flags]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{folder}/sets.py, line 5: TypeError: " in line
+    assert "d_fff" in line

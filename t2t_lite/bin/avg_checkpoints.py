@@ -44,7 +44,7 @@ def _average() -> None:
         prefixes = averaging.last_checkpoints(run.path, wanted)
     else:
         prefixes = averaging.last_checkpoints(run.path, min(wanted, len(checkpoints)))
-    written = averaging.average(prefixes, run.path)
+    written = averaging.average(prefixes, run.path, run.identity)
     print(f"{written}: the mean of {len(prefixes)} checkpoints, {prefixes[0]} to {prefixes[-1]}")
     if not FLAGS.checkpoints and len(prefixes) < wanted:
         print(f"averaged_checkpoints is {wanted}; the run has no more checkpoints")

@@ -25,9 +25,9 @@ flags.DEFINE_string("translation", None, "The translations, one a line.", flag_v
 flags.DEFINE_string("reference", None, "The references, one a line.", flag_values=FLAGS)
 flags.DEFINE_string(
     "target_language",
-    "en",
+    None,
     "Code of the language translated into, such as de: the Moses tokenizer of bleu_moses and "
-    "bleu_compound_split depends on it.",
+    "bleu_compound_split depends on it. Without it they follow the English rules, and say so.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
@@ -59,7 +59,13 @@ def _print_scores() -> None:
     translation, reference, *others = _read_texts(
         [FLAGS.translation, FLAGS.reference] + [FLAGS.compare] * bool(FLAGS.compare)
     )
-    language = FLAGS.target_language
+    language = FLAGS.target_language or ""
+    if not language:
+        print(
+            "bleu_moses and bleu_compound_split depend on the language translated into, and follow "
+            "the English rules here: give --target_language, such as de",
+            file=sys.stderr,
+        )
     if others:
         comparisons = bleu.compare(translation, others[0], reference, target_language=language)
         table = {c.score.name: _compared_entry(c) for c in comparisons}
@@ -69,7 +75,7 @@ def _print_scores() -> None:
             translation, reference, target_language=language, confidence=FLAGS.confidence
         )
         table = {score.name: _entry(score) for score in scores}
-        lines = [f"{_figure(score)}  {score.name:19}  {score.signature}" for score in scores]
+        lines = [f"{_figure(score)}  {score.label}" for score in scores]
     if FLAGS.json:
         print(json.dumps({"lines": len(reference), "scores": table}, indent=2))
     else:
@@ -101,12 +107,13 @@ def _figure(score: "bleu.Score") -> str:
 def _compared_line(comparison: "bleu.Comparison") -> str:
     score, other = comparison.score, comparison.other
     figures = f"{_figure(score):13}  {_figure(other):13}  {comparison.p_value:7.4f}"
-    return f"{figures}  {score.name:19}  {score.signature}"
+    return f"{figures}  {score.label}"
 
 
 def _entry(score: "bleu.Score") -> dict[str, object]:
     fields = dataclasses.asdict(score)
-    return {key: value for key, value in fields.items() if key != "name" and value is not None}
+    left_out = ("name", "remark")
+    return {k: value for k, value in fields.items() if k not in left_out and value is not None}
 
 
 def _compared_entry(comparison: "bleu.Comparison") -> dict[str, object]:

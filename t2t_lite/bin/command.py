@@ -126,6 +126,11 @@ def run(
         return _fail(name, str(error), status=1)
     except KeyboardInterrupt:
         return _fail(name, "interrupted", status=130)
+    except Exception as error:
+        mistake = registry.user_mistake(error)
+        if mistake is None:
+            raise
+        return _fail(name, f"--t2t_usr_dir: {mistake}", status=1)
 
 
 def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:

@@ -29,9 +29,11 @@ flags.DEFINE_string(
     "raw_dir", None, "Folder with the raw files; toy problems need none.", flag_values=FLAGS
 )
 flags.DEFINE_string(
-    "tmp_dir", None, "Folder for unfinished work and downloads; within data_dir unless given.",
+    "tmp_dir",
+    None,
+    "Folder for unfinished work and for downloads, which stay there; within data_dir unless given.",
     flag_values=FLAGS,
-)  # fmt: skip
+)
 command.define_flags(FLAGS, options.GeneratorOptions)
 command.define_flags(FLAGS, cleaning.Cleaning)
 
@@ -57,6 +59,13 @@ def _generate() -> None:
         )
     for line in _summary(made):
         print(line)
+    downloads = generate.download_dir(FLAGS.data_dir, FLAGS.tmp_dir) / "downloads"
+    size = sum(path.stat().st_size for path in downloads.glob("*") if path.is_file())
+    if size:
+        print(
+            f"what was downloaded is kept in {downloads} ({size / 1e9:.1f} GB): another time give "
+            "it as --raw_dir, or remove it"
+        )
 
 
 @contextlib.contextmanager
@@ -86,6 +95,12 @@ def _summary(made: "manifest.Manifest") -> list[str]:
         dropped = {reason: n for reason, n in entry.get("dropped", {}).items() if n}
         if dropped:
             line += ", dropped " + ", ".join(f"{n:,} {reason}" for reason, n in dropped.items())
+        if "overlong" in entry:
+            line += (
+                f", {'dropped' if split == 'train' else 'cut'} what has more than "
+                f"{cleaning.MAX_CHARACTERS:,} characters a side: pair "
+                f"{', '.join(map(str, entry['overlong']))}"
+            )
         if entry.get("not_utf8"):
             line += f", {entry['not_utf8']:,} with bytes that are not UTF-8 (replaced)"
         lines.append(line)

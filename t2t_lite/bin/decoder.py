@@ -50,7 +50,8 @@ flags.DEFINE_string(
     "target_language",
     None,
     "Code of the split's target language, such as de, for the Moses-tokenized scores; default: the "
-    "problem's, which for parallel_text is en.",
+    "problem's. parallel_text does not know its own: they then follow the English rules, and say "
+    "so.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(

@@ -1,4 +1,4 @@
-"""A prompt that translates what is typed."""
+"""A prompt that answers what is typed."""
 
 import contextlib
 import io
@@ -6,6 +6,7 @@ import os
 import pathlib
 import readline
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,25 +19,37 @@ HELP = """Type a sentence to translate it.
 
 
 def converse(model: "translator.Translator") -> None:
-    """Translate line after line until the end of the input; Ctrl-C drops the line only."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may lack an output's letters
+    """Translate line after line, and obey orders."""
     print("loading ...", end="\r", file=sys.stderr, flush=True)
     model.translate(["a"])  # builds the graph, so that the first answer is as fast as the others
     print(HELP)
     last = None
+
+    def answer(text: str) -> bool:
+        nonlocal last
+        order = text.strip()
+        if order in (":h", ":n"):
+            print(HELP if order == ":h" or last is None else _details(last))
+        elif order and order != ":q":
+            last = model.translate([text])[0]
+            print(_marked(last))
+        return order == ":q"
+
+    ask(answer)
+
+
+def ask(answer: Callable[[str], bool]) -> None:
+    """Hand what is typed to `answer`, line by line, until that returns True or the input ends.
+
+    Ctrl-C drops the line only.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack an output's letters
     with _history():
         while True:
             try:
-                text = _clean(input("> "))
-                order = text.strip()
-                if order == ":q":
+                if answer(_clean(input("> "))):
                     return
-                if order in (":h", ":n"):
-                    print(HELP if order == ":h" or last is None else _details(last))
-                elif order:
-                    last = model.translate([text])[0]
-                    print(_marked(last))
             except KeyboardInterrupt:
                 with contextlib.suppress(KeyboardInterrupt):  # the next one of a held key
                     print()

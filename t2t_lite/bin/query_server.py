@@ -2,30 +2,43 @@
 
   t2t-lite-query-server --server=localhost:8500 --servable_name=ende
   t2t-lite-query-server --server=localhost:8501 --servable_name=ende --rest
+  t2t-lite-query-server --server=https://models.example.org/mt --servable_name=ende --rest
   t2t-lite-query-server --server=localhost:8500 --servable_name=ende \\
       --decode_from_file=in.en --decode_to_file=out.de
 
-Without a file it answers what you type, or what comes through a pipe, line for line.
+Without a file it answers what you type, or what comes through a pipe, line for line. A command that
+writes a file, given again after an error or Ctrl-C, goes on where it stopped; --version makes sure
+that the same version goes on too.
 """
 
+import collections
+import contextlib
+import dataclasses
 import itertools
-import readline  # noqa: F401  gives input() a history and editing
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from absl import flags
 
 from t2t_lite import errors, progress
-from t2t_lite.bin import command
+from t2t_lite.bin import command, prompt
+from t2t_lite.decode import journal
 from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
     from t2t_lite.serving import client
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("server", None, "host:port; gRPC: 8500, REST: 8501.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "server",
+    None,
+    "host:port; gRPC: 8500, REST: 8501. With https:// before it, it is asked by TLS; with a path "
+    "behind it, the paths of --rest begin so.",
+    flag_values=FLAGS,
+)
 flags.DEFINE_string("servable_name", None, "The model's name on the server.", flag_values=FLAGS)
 flags.DEFINE_bool("rest", False, "Speak REST, not gRPC.", flag_values=FLAGS)
 flags.DEFINE_string(
@@ -62,12 +75,67 @@ flags.DEFINE_integer(
     flag_values=FLAGS,
 )
 flags.DEFINE_integer("batch_size", 1, "Sentences of a request.", 1, flag_values=FLAGS)
+flags.DEFINE_bool("tls", False, "Encrypt.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "ca_file",
+    None,
+    "Certificates (PEM) of who vouches for the server; implies --tls. Default: the system's.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_multi_string(
+    "header",
+    [],
+    "name=value to send with each request, as an HTTP header or gRPC metadata; may be repeated.",
+    flag_values=FLAGS,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     required = ("server", "servable_name")
     return command.run(_query, FLAGS, doc=__doc__, required=required, argv=argv)
+
+
+# Lines that are held at a time; what is done of them is kept.
+_WINDOW = 10_000
+_NAMED = 10  # line numbers that a report names
+# The score of n-best places that no hypothesis fills.
+_NO_SCORE = -1e9
+
+
+@dataclasses.dataclass
+class _Cut:
+    """Which lines something was cut off of: their number, and the first of them."""
+
+    count: int = 0
+    first: list[int] = dataclasses.field(default_factory=list)
+
+    def add(self, number: int) -> None:
+        self.count += 1
+        if self.count <= _NAMED:
+            self.first.append(number)
+
+
+class _Cuts:
+    """What was cut off of the lines that were asked for."""
+
+    def __init__(self):
+        self._cuts: dict[str, _Cut] = collections.defaultdict(_Cut)
+
+    def add(self, number: int, answer: "client.Answer") -> None:
+        """Count a line, numbered from 1, by its answer."""
+        if answer.input_truncated:
+            self._cuts["were longer than max_source_length and were cut"].add(number)
+        if answer.finished and not answer.finished[0]:
+            self._cuts["have an output cut off at the length limit"].add(number)
+        if answer.truncated and answer.input_truncated is None:
+            self._cuts["have an input or an output that was cut off"].add(number)
+
+    def report(self) -> None:
+        """Print a line for each kind."""
+        for what, cut in self._cuts.items():
+            numbers = ", ".join(map(str, cut.first)) + (", ..." if cut.count > _NAMED else "")
+            print(f"{cut.count:,} lines {what}: {numbers}", file=sys.stderr)
 
 
 def _query() -> None:
@@ -86,72 +154,128 @@ def _query() -> None:
         retries=FLAGS.retries,
         in_flight=FLAGS.in_flight,
         batch_size=FLAGS.batch_size,
+        tls=FLAGS.tls,
+        ca_file=FLAGS.ca_file,
+        headers=_headers(),
     ) as translator:
         if FLAGS.decode_from_file is None and sys.stdin.isatty():
             _converse(translator)
+        elif FLAGS.decode_to_file == "-" or text_files.is_special(FLAGS.decode_to_file):
+            _stream(translator)
         else:
-            _translate(translator)
+            _translate_file(translator)
 
 
-def _translate(translator: "client.Client") -> None:
-    """Translate all lines; a file appears under its name when it is complete."""
-    if FLAGS.decode_to_file == "-":
-        for answer in translator.stream(_lines()):
-            _write(answer, sys.stdout.buffer)
-        return
-    start, count = time.monotonic(), 0
+def _headers() -> dict[str, str]:
+    headers = {}
+    for given in FLAGS.header:
+        name, equals, value = given.partition("=")
+        if not equals:
+            raise errors.UserError(f"--header is name=value, got {given!r}")
+        headers[name] = value
+    return headers
+
+
+def _stream(translator: "client.Client") -> None:
+    """Answer each line as soon as it and those before it are answered."""
+    cuts = _Cuts()
+    with contextlib.ExitStack() as stack:
+        file = sys.stdout.buffer
+        if FLAGS.decode_to_file != "-":
+            file = stack.enter_context(open(FLAGS.decode_to_file, "wb"))
+        for number, answer in enumerate(translator.stream(_lines()), start=1):
+            file.write(_line(answer).encode() + b"\n")
+            file.flush()
+            cuts.add(number, answer)
+    cuts.report()
+
+
+def _translate_file(translator: "client.Client") -> None:
+    """Translate all lines; the file appears when it is complete, a journal keeps what is done."""
+    source, target = FLAGS.decode_from_file, FLAGS.decode_to_file
+    if os.path.isdir(target):
+        raise errors.UserError(f"{target} is a folder: give a file to write to")
+    files_exist = source and os.path.exists(source) and os.path.exists(target)
+    if files_exist and os.path.samefile(source, target):
+        raise errors.UserError(f"{target} is what is translated: give another file to write to")
+    names = ("server", "servable_name", "signature_name", "version", "version_label")
+    job = {"query": {name: FLAGS[name].value for name in names}}
+    start, cuts = time.monotonic(), _Cuts()
     with (
-        text_files.replacing(FLAGS.decode_to_file) as file,
+        journal.Journal(target, job) as kept,
         progress.Progress("sentences", stream=sys.stderr) as shown,
     ):
-        for count, answer in enumerate(translator.stream(_lines()), start=1):
-            _write(answer, file)
-            shown.update(count)
+        total, asked = 0, 0
+        try:
+            for window in _windows(_lines()):
+                results = kept.begin(window)
+                missing = [place for place in range(len(window)) if place not in results]
+                answers = translator.stream(window[place] for place in missing)
+                for place, answer in zip(missing, answers):
+                    kept.add([(place, _line(answer))])
+                    cuts.add(total + place + 1, answer)
+                    asked += 1
+                    shown.update(asked)
+                total += len(window)
+            text_files.write_lines(target, kept.outputs())
+        except errors.UserError as error:
+            if asked:
+                raise errors.UserError(
+                    f"{error}; {asked:,} lines are done: the same command goes on"
+                ) from error
+            if not any(kept.outputs()):
+                kept.delete()
+            raise
+        kept.delete()
     seconds = time.monotonic() - start
-    print(f"{count:,} lines, {seconds:,.1f} s: {count / seconds:,.1f} sentences/s")
-
-
-def _write(answer: "client.Answer", file: IO[bytes]) -> None:
-    file.write(_line(answer).encode() + b"\n")
-    file.flush()
+    print(f"{total:,} lines, {seconds:,.1f} s: {asked / seconds:,.1f} sentences/s")
+    if total > asked:
+        print(f"{total - asked:,} lines came from the interrupted run before", file=sys.stderr)
+    if kept.kept_as:
+        print(
+            f"what an interrupted run of other lines or another model left is in {kept.kept_as}",
+            file=sys.stderr,
+        )
+    cuts.report()
 
 
 def _converse(translator: "client.Client") -> None:
     """Answer what is typed; neither an error nor Ctrl-C ends it."""
     print("Type a sentence; Ctrl-D leaves.")
-    while True:
-        try:
-            text = input("> ")
-            if text.strip():
-                answer = translator.translate([text])[0]
-                print(_line(answer) + (" (cut off)" if answer.truncated else ""))
-        except errors.UserError as error:
-            print(error, file=sys.stderr)
-        except KeyboardInterrupt:
-            print()
-        except EOFError:
-            print()
-            return
+
+    def answer(text: str) -> bool:
+        if text.strip():
+            try:
+                one = translator.translate([text])[0]
+            except errors.UserError as error:
+                print(error, file=sys.stderr)
+            else:
+                print(_line(one) + (" (cut off)" if one.truncated else ""))
+        return False
+
+    prompt.ask(answer)
 
 
 def _lines() -> Iterator[str]:
     if FLAGS.decode_from_file not in (None, "-"):
         return text_files.read_lines(FLAGS.decode_from_file)
-    return (
-        line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
-        for line in sys.stdin.buffer
-    )
+    return text_files.decode_lines(sys.stdin.buffer)
+
+
+def _windows(lines: Iterator[str]) -> Iterator[list[str]]:
+    while window := list(itertools.islice(lines, _WINDOW)):
+        yield window
 
 
 def _line(answer: "client.Answer") -> str:
-    """Return the text, or with n-best texts and scores by turns."""
-    if len(answer.outputs) == 1:
+    """Return the line that t2t-lite-decoder writes: the text, or texts and scores by turns."""
+    if FLAGS.signature_name != "nbest":
         return answer.text.replace("\n", " ")
-    pairs = zip(answer.outputs, answer.scores)
-    fields = itertools.chain.from_iterable(
-        (text.replace("\t", " "), f"{score:.6f}") for text, score in pairs
-    )
-    return "\t".join(fields).replace("\n", " ")
+    filled = [(t, s) for t, s in zip(answer.outputs, answer.scores) if s > _NO_SCORE]
+    if not any(answer.outputs):  # a blank line has one blank output, however many were asked for
+        filled = filled[:1]
+    fields = ((text.replace("\t", " "), f"{score:.6f}") for text, score in filled)
+    return "\t".join(itertools.chain.from_iterable(fields)).replace("\n", " ")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ The same command continues a run that was stopped. What a set would need, before
 """
 
 import dataclasses
+import signal
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -66,7 +67,7 @@ def _describe() -> None:
     print(describe.table(describe.describe(hparams, hparams_set=name)))
 
 
-def _train() -> None:
+def _train() -> int:
     problem = registry.problem(FLAGS.problem)
     hparams = registry.hparams(FLAGS.hparams_set)
     with command.quiet_import():
@@ -84,7 +85,12 @@ def _train() -> None:
         hparams_set=FLAGS.hparams_set,
         options=command.options(FLAGS, options.TrainerOptions),
     )
-    print(_report(training.run(sys.stderr)))
+    summary = training.run(sys.stderr)
+    print(_report(summary))
+    if summary.stopped_by in (None, "patience"):
+        return 0
+    # As a shell says it of a process that a signal ended, so that scripts stop.
+    return 128 + signal.Signals[summary.stopped_by]
 
 
 def _report(summary: "trainer.Summary") -> str:

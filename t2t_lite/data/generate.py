@@ -8,6 +8,7 @@ use to anyone.
 """
 
 import collections
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite import errors
+from t2t_lite import errors, machine
 from t2t_lite.data import manifest, resuming, shards, spill, workers
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
@@ -29,11 +30,15 @@ from t2t_lite.text import text_files, vocabulary
 
 Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: unknown)
 
+# Up to 100 million pairs (WMT's largest corpus has 41) there are 100 shards; beyond it more, since
+# whoever gathers a shard holds it, some 270 bytes a pair.
 MAX_SHARDS = 100
+_MAX_PAIRS_PER_SHARD = 1_000_000
 _PAIRS_PER_SHARD = 10_000  # of a small corpus, which gets fewer shards
 # The vocabulary's sample, both sides together. With 40 million characters 37,000 subwords would cut
 # texts into 0.2 % fewer pieces, and learning them would take 5 s instead of 2, whatever the corpus.
 _SAMPLE_CHARACTERS = 16_000_000
+_MAX_NAMED = 100  # overlong pairs whose numbers the manifest has
 
 
 def generate(
@@ -66,20 +71,24 @@ def generate(
         "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
     }
     work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
+    find_existing = functools.partial(
+        resuming.existing, problem, data_dir, request, hashes=options.verify
+    )
     if not options.overwrite:
-        existing = resuming.existing(problem, data_dir, request)
+        existing = find_existing()
         if existing:
-            shutil.rmtree(work_dir, ignore_errors=True)  # killed while it was being removed
+            _remove_leftovers(data_dir, work_dir)
             return existing
-    read = _Reader(problem, raw_dir, tmp_dir or work_dir / "tmp", chunk_pairs)
-    num_workers = options.num_workers or os.cpu_count() or 1
-    with resuming.only_one(work_dir):
+    read = _Reader(problem, raw_dir, download_dir(data_dir, tmp_dir), chunk_pairs)
+    num_workers = options.num_workers or machine.cores()
+    with _removed_if_empty(data_dir / "tmp", data_dir), _only_one(data_dir, work_dir):
+        if not options.overwrite:
+            existing = find_existing()  # another process may have finished since
+            if existing:
+                return existing
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
-        try:
+        with _undone_by_a_mistake(work_dir):
             plan, vocab = _plan(read, work_dir, vocab_size, options.random_seed, progress)
-        except errors.UserError:
-            resuming.undo_beginning(data_dir, work_dir)
-            raise
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
             work_dir=work_dir,
@@ -91,16 +100,66 @@ def generate(
             cleaning=cleaning,
         )
         _encode(job, read, vocab, num_workers, progress)
+        with _undone_by_a_mistake(work_dir):
+            _refuse_nothing(job)
         _gather(job, num_workers, progress)
         finished = _finish(job, read, vocab, request)
-    shutil.rmtree(work_dir)
+        shutil.rmtree(work_dir)
     return finished
+
+
+def download_dir(
+    data_dir: str | os.PathLike[str], tmp_dir: problems.Directory = None
+) -> pathlib.Path:
+    """Return the folder that problems download into; what is there stays there."""
+    return pathlib.Path(tmp_dir or pathlib.Path(data_dir) / "tmp")
+
+
+@contextlib.contextmanager
+def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
+    """Lock data_dir and work_dir: another process may share either of them with this one."""
+    with contextlib.ExitStack() as stack:
+        both = (data_dir / work_dir.name).resolve(), work_dir.resolve()
+        for folder in dict.fromkeys(both):  # they may be the same one
+            stack.enter_context(resuming.only_one(folder / "lock"))
+        yield
+
+
+def _remove_leftovers(data_dir: pathlib.Path, work_dir: pathlib.Path) -> None:
+    """Remove the work of a process that was killed when all but this was done.
+
+    Elsewhere than in data_dir it may be the work for another one.
+    """
+    if work_dir.exists() and work_dir.parent == data_dir:
+        with contextlib.suppress(errors.UserError), _only_one(data_dir, work_dir):
+            shutil.rmtree(work_dir)
+
+
+@contextlib.contextmanager
+def _removed_if_empty(*folders: pathlib.Path) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            for folder in folders:
+                if folder.exists():
+                    folder.rmdir()
+
+
+@contextlib.contextmanager
+def _undone_by_a_mistake(work_dir: pathlib.Path) -> Iterator[None]:
+    """Remove the unfinished work where it turns out that nothing can come of it."""
+    try:
+        yield
+    except errors.UserError:
+        shutil.rmtree(work_dir)
+        raise
 
 
 class _Reader:
     """The problem's text; the number of pairs in a chunk is that of the plan."""
 
-    def __init__(self, problem: problems.Problem, raw_dir, tmp_dir, chunk_pairs: int):
+    def __init__(self, problem: problems.Problem, raw_dir, tmp_dir: Any, chunk_pairs: int):
         self.problem, self.raw_dir, self.tmp_dir = problem, raw_dir, tmp_dir
         self.chunk_pairs = chunk_pairs
         self.splits = problem.splits(raw_dir)
@@ -135,10 +194,13 @@ def _plan(
     model = vocabulary.train(sample, vocab_size, symbols=symbols)
     with text_files.replacing(model_path) as file:
         file.write(model)
-    num_shards = min(MAX_SHARDS, -(-pairs // _PAIRS_PER_SHARD))
-    plan = {"pairs": pairs, "num_shards": num_shards, "chunk_pairs": read.chunk_pairs}
+    plan = {"pairs": pairs, "num_shards": _num_shards(pairs), "chunk_pairs": read.chunk_pairs}
     text_files.write_json(plan_path, plan)
     return plan, vocabulary.Vocabulary(model)
+
+
+def _num_shards(pairs: int) -> int:
+    return max(min(MAX_SHARDS, -(-pairs // _PAIRS_PER_SHARD)), -(-pairs // _MAX_PAIRS_PER_SHARD))
 
 
 def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str], list[str]]:
@@ -147,29 +209,58 @@ def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str
     A pair is in the sample if its hash is below a limit; whenever the sample outgrows its bound the
     limit is halved, which leaves about half of it, still spread evenly. The symbols are all tokens
     of symbolic targets, which then are not in the sample.
+
+    Raises UserError where a split has no text, or the training text is not UTF-8.
     """
     for split in read.splits:  # so that a mistake in dev or test does not come last
         if split != "train":
-            collections.deque(read.samples(split), maxlen=0)
+            usable = sum(map(_has_text, read.samples(split)))
+            _refuse_without_text(read, split, has_text=bool(usable))
     pairs, size, limit = 0, 0, 2**64 - 1
+    has_text, broken = False, 0
     symbols: set[str] = set()
     sample: list[tuple[int, str, str]] = []  # hash, inputs, targets
     for first, inputs, targets in read.chunks():
+        has_text = has_text or any(a.strip() and b.strip() for a, b in zip(inputs, targets))
+        broken += sum(text_files.REPLACEMENT in a + b for a, b in zip(inputs, targets))
+        overlong = set(
+            itertools.compress(itertools.count(), map(cleanings.is_overlong, inputs, targets))
+        )
         if read.problem.symbolic_targets:
             tokens = (token for target in targets for token in target.split(" "))
             symbols.update(f" {token}" for token in tokens if token)
             targets = [""] * len(inputs)
         keys = spill.hash_keys(seed + 1, first, len(inputs))
         for i in np.flatnonzero(keys <= np.uint64(limit)).tolist():
-            sample.append((int(keys[i]), inputs[i], targets[i]))
-            size += len(inputs[i]) + len(targets[i])
+            if i not in overlong:
+                sample.append((int(keys[i]), inputs[i], targets[i]))
+                size += len(inputs[i]) + len(targets[i])
         while size > _SAMPLE_CHARACTERS and len(sample) > 1:
             limit //= 2
             sample = [one for one in sample if one[0] <= limit]
             size = sum(len(inputs) + len(targets) for _, inputs, targets in sample)
         pairs = first + len(inputs)
         progress("read text", pairs, 0)
+    _refuse_without_text(read, "train", has_text=has_text)
+    if 2 * broken > pairs:
+        raise errors.UserError(
+            f"{broken:,} of {pairs:,} training pairs of {read.problem.base_name} are not UTF-8: "
+            "convert the text, as with iconv -f LATIN1 -t UTF-8"
+        )
     return pairs, [sentence for _, *sides in sample for sentence in sides], sorted(symbols)
+
+
+def _has_text(sample: problems.Sample) -> bool:
+    texts = sample["inputs"], sample["targets"], sample.get("reference", "x")
+    return all(text.strip() for text in texts)
+
+
+def _refuse_without_text(read: _Reader, split: str, *, has_text: bool) -> None:
+    if not has_text:
+        raise errors.UserError(
+            f"{read.problem.base_name} has no {split} pair with text on both sides: expected at "
+            "least one"
+        )
 
 
 # Second pass
@@ -192,6 +283,16 @@ def _encode(job, read: _Reader, vocab, num_workers: int, progress: Progress) -> 
         progress("encode", done + finished, job.num_chunks)
 
 
+def _refuse_nothing(job: spill.Job) -> None:
+    """Raise UserError where cleaning leaves no pair."""
+    counts, dropped = _chunk_totals(job)
+    if sum(dropped.values()) >= counts["pairs"]:
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in dropped.items() if number)
+        raise errors.UserError(
+            f"cleaning drops all {counts['pairs']:,} training pairs of {job.base_name}: {reasons}"
+        )
+
+
 def _gather(job: spill.Job, num_workers: int, progress: Progress) -> None:
     """Write every shard that is not written yet."""
     missing = [i for i in range(job.num_shards) if not _is_finished(job, i)]
@@ -208,8 +309,7 @@ def _is_finished(job: spill.Job, shard: int) -> bool:
     if not report.exists():
         return False
     entry = json.loads(report.read_text())["shard"]
-    path = job.data_dir / entry["name"]
-    return path.exists() and path.stat().st_size == entry["bytes"]
+    return not manifest.difference(job.data_dir, entry, hashes=True)
 
 
 # What is not sharded, and what the manifest says
@@ -231,6 +331,13 @@ def _finish(job: spill.Job, read: _Reader, vocab, request: dict[str, Any]) -> ma
         splits={"train": train, **_write_other_splits(job, read, vocab)},
         **request,
     )
+    for entry in finished.files():
+        difference = manifest.difference(job.data_dir, entry, hashes=True)
+        if difference:
+            raise errors.UserError(
+                f"{job.data_dir} {difference} after it was written: the same command writes it "
+                "again; does another process, or the disk, change files there?"
+            )
     manifest.save(finished)
     return finished
 
@@ -242,6 +349,7 @@ def _train_entry(job: spill.Job, counts: dict[str, int], dropped: dict[str, int]
         pairs[source, target] += number
     if job.cleaning.drop_duplicates:
         dropped = {**dropped, "duplicate": sum(report["duplicates"] for report in reports)}
+    overlong = [number for report in _chunk_reports(job) for number in report.get("overlong", ())]
     return {
         "pairs": sum(report["shard"]["records"] for report in reports),
         "pairs_read": counts["pairs"],
@@ -251,6 +359,7 @@ def _train_entry(job: spill.Job, counts: dict[str, int], dropped: dict[str, int]
         "target_tokens": sum(report["target_tokens"] for report in reports),
         "shards": [report["shard"] for report in reports],
         "lengths": [[*lengths, pairs[lengths]] for lengths in sorted(pairs)],
+        **({"overlong": overlong[:_MAX_NAMED]} if overlong else {}),
     }
 
 
@@ -258,11 +367,14 @@ def _chunk_totals(job: spill.Job) -> tuple[dict[str, int], dict[str, int]]:
     """Return the sums of the chunks' counts and of the pairs dropped by reason."""
     counts: collections.Counter[str] = collections.Counter()
     dropped = collections.Counter(empty=0, too_long=0, length_ratio=0)
-    for i in range(job.num_chunks):
-        report = json.loads(spill.chunk_report(job, i).read_text())
+    for report in _chunk_reports(job):
         counts.update(report["counts"])
         dropped.update(report["dropped"])
     return dict(counts), dict(dropped)
+
+
+def _chunk_reports(job: spill.Job) -> Iterator[dict[str, Any]]:
+    return (json.loads(spill.chunk_report(job, i).read_text()) for i in range(job.num_chunks))
 
 
 def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[str, Any]]:
@@ -274,7 +386,9 @@ def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[
         every = list(read.samples(split))
         samples = [sample for sample in every if sample.get("reference") != ""]
         sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
-        ids = [[[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] for side in sides]
+        # Their lines stay line for line the same text, so of one without end the ids are cut.
+        cut = [[text[: cleanings.MAX_CHARACTERS] for text in side] for side in sides]
+        ids = [[[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] for side in cut]
         path = job.data_dir / shards.name(job.base_name, split, 0, 1)
         shards.write(path, [shards.example(*pair) for pair in zip(*ids)])
         text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]
@@ -290,6 +404,9 @@ def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[
             "shards": [{**manifest.file_entry(path), "records": len(samples)}],
             "lengths": manifest.histogram(*lengths),
         }
+        overlong = [i for i, pair in enumerate(zip(*sides), 1) if cleanings.is_overlong(*pair)]
+        if overlong:
+            entries[split]["overlong"] = overlong[:_MAX_NAMED]
         if len(samples) < len(every):
             entries[split]["dropped"] = {"empty": len(every) - len(samples)}
     return entries

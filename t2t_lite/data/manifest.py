@@ -67,16 +67,18 @@ class Manifest:
         table = np.array(self._split(split)["lengths"], np.int64).reshape(-1, 3)
         return table[:, [1, 0, 2]] if is_reversed else table
 
-    def check_files(self) -> None:
-        """Raise UserError where a file is missing or has another size than the manifest says."""
+    def check_files(self, *, hashes: bool = False) -> None:
+        """Raise UserError where a file is missing or has another size than the manifest says.
+
+        With `hashes` its contents are compared too; those of the vocabulary, without which no id
+        means anything, always are.
+        """
         for entry in self.files():
-            path = self.data_dir / entry["name"]
-            size = path.stat().st_size if path.is_file() else None
-            if size != entry["bytes"]:
-                has = f"has {size} bytes in {path.name}, not {entry['bytes']}"
+            what = difference(self.data_dir, entry, hashes=hashes or "file" in entry)
+            if what:
                 raise errors.UserError(
-                    f"{self.data_dir} {f'lacks {path.name}' if size is None else has}, against "
-                    f"{file_name(self.problem)}: generate the data again with --overwrite"
+                    f"{self.data_dir} {what}, against {file_name(self.problem)}: generate the data "
+                    "again with --overwrite"
                 )
 
     def files(self) -> list[dict[str, Any]]:
@@ -104,24 +106,34 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
     """Read a problem's manifest; raise UserError where data_dir holds none or another problem's.
 
     A data_dir that tensor2tensor's t2t-datagen wrote has no manifest: one is made from what lies
-    there, the problem's shards and a `.subwords` vocabulary.
+    there, the problem's shards and the vocabulary (see `_t2t_vocabulary`).
     """
     data_dir = pathlib.Path(data_dir)
     path = data_dir / file_name(problem.base_name)
     try:
-        fields = json.loads(path.read_text("utf-8"))
+        fields = json.loads(path.read_bytes())
     except FileNotFoundError:
         of_t2t = _of_t2t(data_dir, problem)
         if of_t2t is None:
             raise _absent(data_dir, problem) from None
         return of_t2t
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise errors.UserError(f"{path} is not a manifest: {error}") from error
-    if fields.pop("format", None) != FORMAT:
+    if isinstance(fields, dict) and fields.pop("format", None) != FORMAT:
         raise errors.UserError(
             f"{path} was written by another version of t2t-lite; generate the data again"
         )
-    return Manifest(data_dir=data_dir, **fields)
+    fault = _fault(fields, _SHAPE, "it")
+    if fault:
+        raise errors.UserError(f"{path} is not a manifest: {fault}; generate the data again")
+    loaded = Manifest(data_dir=data_dir, **{name: fields[name] for name in _SHAPE})
+    for entry in loaded.files():
+        if pathlib.PurePath(entry["name"]).name != entry["name"] or not entry["name"].isprintable():
+            raise errors.UserError(
+                f"{path} is not a manifest: {entry['name']!r:.60} is no file's name; generate the "
+                "data again"
+            )
+    return loaded
 
 
 def save(manifest: Manifest) -> None:
@@ -184,6 +196,19 @@ def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:
     return {"name": name or path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 
+def difference(data_dir: pathlib.Path, entry: dict[str, Any], *, hashes: bool) -> str:
+    """Return how a file differs from its entry, "" if it does not; T2T's files have no hash."""
+    path = data_dir / entry["name"]
+    if not path.is_file():
+        return f"lacks {path.name}"
+    size = path.stat().st_size
+    if size != entry["bytes"]:
+        return f"has {size} bytes in {path.name}, not {entry['bytes']}"
+    if hashes and "sha256" in entry and file_entry(path)["sha256"] != entry["sha256"]:
+        return f"has other contents in {path.name}"
+    return ""
+
+
 def histogram(sources: np.ndarray, targets: np.ndarray) -> list[list[int]]:
     """Return rows [source length, target length, pairs], lengths rounded up."""
     cells = np.stack([round_length(sources), round_length(targets)], axis=1)
@@ -202,17 +227,46 @@ def round_length(lengths: np.ndarray) -> np.ndarray:
     return (lengths + step - 1) // step * step
 
 
+_FILE = {"name": str, "bytes": int}
+# What a manifest must hold: a type, [of each item], (of a row), {key: ...}, {None: of each value}.
+_SHAPE = {
+    "problem": str,
+    "options": dict,
+    "versions": dict,
+    "raw_files": [_FILE],
+    "vocabulary": {"file": str, "bytes": int, "size": int},
+    "splits": {None: {"pairs": int, "shards": [_FILE], "lengths": [(int, int, int)]}},
+}
+
+
+def _fault(value: Any, shape: Any, where: str) -> str:
+    """Return what about a value from a file is not as its shape says, "" if all is."""
+    kind = shape if isinstance(shape, type) else {tuple: list}.get(type(shape), type(shape))
+    if not isinstance(value, kind) or (kind is int and not 0 <= value < 2**63):
+        return f"{where} is {json.dumps(value)[:40]}, expected a {kind.__name__}"
+    if isinstance(shape, tuple) and len(value) != len(shape):
+        return f"{where} has {len(value)} numbers, expected {len(shape)}"
+    parts: list[tuple[Any, Any, str]] = []
+    if isinstance(shape, dict):
+        missing = [key for key in shape if key is not None and key not in value]
+        if missing:
+            return f"{where} has no {missing[0]!r}"
+        shapes = dict.fromkeys(value, shape[None]) if None in shape else shape
+        parts = [(value[key], shapes[key], f"{key!r}") for key in shapes]
+    elif isinstance(shape, list):
+        parts = [(one, shape[0], f"an item of {where}") for one in value]
+    elif isinstance(shape, tuple):
+        parts = [(one, of, f"a number of {where}") for one, of in zip(value, shape)]
+    return next(filter(None, (_fault(*part) for part in parts)), "")
+
+
 def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | None:
     """Return a manifest of what T2T left there, None if that is nothing."""
     name = problem.base_name
-    vocabularies = sorted(data_dir.glob("vocab.*.subwords"))
-    named = [path for path in vocabularies if path.name.startswith(f"vocab.{name}.")]
     paths = {split: shards.find(data_dir, name, split) for split in ("train", "dev", "test")}
-    if not vocabularies or not paths["train"]:
+    vocab_path = _t2t_vocabulary(data_dir, problem) if paths["train"] else None
+    if vocab_path is None:
         return None
-    vocab_path = (named or vocabularies)[0]
-    if len(named or vocabularies) > 1:
-        raise errors.UserError(f"{data_dir} has several .subwords vocabularies; leave one")
     return Manifest(
         problem=name,
         data_dir=data_dir,
@@ -228,10 +282,34 @@ def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | Non
     )
 
 
+def _t2t_vocabulary(data_dir: pathlib.Path, problem: problems.Problem) -> pathlib.Path | None:
+    """Return the vocabulary of T2T's data: the problem's own, or else the only one that is there.
+
+    Its own has the problem's name, or the one that its `vocabulary_file()` gives.
+    """
+    vocabularies = [path for path in sorted(data_dir.glob("vocab.*")) if path.suffix != ".model"]
+    for own in (f"vocab.{problem.base_name}.", problem.vocabulary_file()):
+        named = [path for path in vocabularies if path.name.startswith(own)]
+        if len(named) == 1:
+            return named[0]
+    if len(vocabularies) > 1:
+        raise errors.UserError(
+            f"{data_dir} has several vocabularies, {', '.join(path.name for path in vocabularies)}"
+            f": leave that of {problem.base_name}, or name it in the class's vocabulary_file()"
+        )
+    return vocabularies[0] if vocabularies else None
+
+
 def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
     """Return the entry of a T2T split; of train, lengths are those of the first shard's start."""
     limit = _T2T_SAMPLE if split == "train" else None
     examples = list(itertools.islice(shards.read_examples(paths), limit))
+    for one in examples:
+        if not {"inputs", "targets"} <= one.keys() or "inputs_segmentation" in one:
+            raise errors.UserError(
+                f"{paths[0]}: expected examples of inputs and targets, a pair each, got "
+                f"{', '.join(one) or 'nothing'}; packed data are not read: generate them unpacked"
+            )
     lengths = [[len(one[key]) for one in examples] for key in ("inputs", "targets")]
     entry = {
         "shards": [{"name": path.name, "bytes": path.stat().st_size} for path in paths],

@@ -17,6 +17,9 @@ class GeneratorOptions:
     )
     random_seed: int = fields.option(0, "Seed of the shuffle and of samples.")
     overwrite: bool = fields.option(False, "Make the data anew where there are some.")
+    verify: bool = fields.option(
+        False, "Of finished data compare every file's hash with the manifest, not only its size."
+    )
 
     def __post_init__(self) -> None:
         fields.check(self)

@@ -16,7 +16,9 @@ Legend: B batch, S source length, T target length.
 import collections
 import contextlib
 import functools
+import hashlib
 import itertools
+import json
 import os
 from collections.abc import Iterator, Sequence
 
@@ -32,6 +34,7 @@ _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
 _WINDOW = 4096  # pairs that are packed together
 _BLOCK = 256  # records that are parsed by one call
+_READ_BYTES = 1 << 18  # of a shard at a time
 
 Path = str | os.PathLike[str]
 
@@ -174,6 +177,21 @@ def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
     return real / sum(int(tf.size(batch[key])) for batch in batches for key in batch)
 
 
+def content_hash(problem: problems.Problem, data_dir: Path, split: str) -> str:
+    """Return a SHA-256 of what a split holds: of the hashes of the vocabulary and its shards.
+
+    tensor2tensor's files have no hashes in a manifest: their names and sizes stand for them.
+    """
+    loaded = manifest.load(data_dir, problem)
+    names = {path.name for path in (*loaded.shards(split), loaded.vocabulary_path)}
+    files = [
+        (entry["name"], entry["bytes"], entry.get("sha256"))
+        for entry in loaded.files()
+        if entry["name"] in names
+    ]
+    return hashlib.sha256(json.dumps(sorted(files)).encode("utf-8")).hexdigest()
+
+
 @contextlib.contextmanager
 def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
     """Turn TensorFlow's error about a corrupt record into one that names file and record.
@@ -196,13 +214,13 @@ def _training_blocks(
     """Return endless blocks of shuffled pairs."""
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
-    paths = [str(path) for path in loaded.shards("train")]
+    names = [path.name for path in loaded.shards("train")]
     records = (
-        tf.data.Dataset.from_tensor_slices(paths)
-        .shuffle(len(paths), seed=seed)
+        tf.data.Dataset.from_tensor_slices(names)
+        .shuffle(len(names), seed=seed)
         .interleave(
-            tf.data.TFRecordDataset,
-            cycle_length=min(_CYCLE, len(paths)),
+            functools.partial(_read_shard, folder=str(loaded.data_dir)),
+            cycle_length=min(_CYCLE, len(names)),
             num_parallel_calls=1,
             deterministic=True,
         )
@@ -217,6 +235,24 @@ def _training_blocks(
         }
 
     return _blocks(records, problem).map(drop_long)
+
+
+def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
+    """Return the records of the shard called `name`.
+
+    A saved iterator holds what goes into its functions, here names: the folder is added where
+    nothing is saved any more, so that data may be moved. Checkpoints of 0.1.0 hold paths, of which
+    the name is taken. TFRecordDataset has a function of its own, into which the path would go.
+    """
+
+    def read(name: tf.Tensor) -> tf.data.Dataset:
+        path = tf.strings.join([folder + os.sep, tf.strings.regex_replace(name, ".*/", "")])
+        records = tf.raw_ops.TFRecordDataset(
+            filenames=path, compression_type="", buffer_size=tf.constant(_READ_BYTES, tf.int64)
+        )
+        return tf.data.experimental.from_variant(records, tf.TensorSpec([], tf.string))
+
+    return tf.data.Dataset.from_tensor_slices(name[None]).flat_map(read)
 
 
 def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -> np.ndarray:

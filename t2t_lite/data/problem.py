@@ -16,6 +16,7 @@ A problem of one's own is a class:
 import copy
 import os
 import pathlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -34,8 +35,8 @@ class Problem:
     vocabulary_size: int = 32_000
     # what decoding, evaluation and serving must know of it, by the name that `tasks` gives it
     task: str = "translation"
-    # of inputs and targets
-    languages: tuple[str, str] = ("en", "en")
+    # of inputs and targets, as codes such as "de"; "" is one that nobody knows
+    languages: tuple[str, str] = ("", "")
     # whether each blank-separated token of the targets, with the space before it, is one id of its
     # own, e.g. the brackets of a parse
     symbolic_targets: bool = False
@@ -101,8 +102,6 @@ class Problem:
 class TranslationProblem(Problem):
     """A problem that can be read both ways: also registered as `<name>_rev`."""
 
-    languages = ("en", "de")
-
     def reversed_problem(self) -> Self:
         """Return the same problem with inputs and targets in each other's place."""
         other = copy.copy(self)
@@ -155,9 +154,10 @@ class ParallelTextProblem(TranslationProblem):
 
     For `stems = {"dev": ("val",)}` and `sides = ("en", "de")` the dev split is val.en and val.de,
     or val.tsv, ...; the first of several stems that is there counts. A subclass that names its
-    sides but no languages has the sides as languages.
+    sides but no languages has the sides as languages where they are codes such as "de".
     """
 
+    languages = ("en", "de")
     sides: tuple[str, str] = ("en", "de")
     stems: Mapping[str, tuple[str, ...]] = {"train": ("train",), "dev": ("dev",), "test": ("test",)}
     optional_splits: tuple[str, ...] = ()
@@ -165,7 +165,8 @@ class ParallelTextProblem(TranslationProblem):
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
         if "sides" in vars(cls) and "languages" not in vars(cls):
-            cls.languages = cls.sides
+            source, target = (s if re.fullmatch("[a-z]{2,3}", s) else "" for s in cls.sides)
+            cls.languages = source, target
 
     def splits(self, raw_dir: Directory = None) -> tuple[str, ...]:
         """Return the splits but the optional ones that raw_dir lacks."""

@@ -9,10 +9,11 @@ import contextlib
 import fcntl
 import importlib.metadata
 import json
+import os
 import pathlib
 import shutil
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 from t2t_lite import errors
 from t2t_lite.data import manifest, shards
@@ -21,15 +22,22 @@ from t2t_lite.text import text_files
 
 
 def existing(
-    problem: problems.Problem, data_dir: pathlib.Path, request: dict[str, Any]
+    problem: problems.Problem,
+    data_dir: pathlib.Path,
+    request: dict[str, Any],
+    *,
+    hashes: bool = False,
 ) -> manifest.Manifest | None:
-    """Return the finished data if they are what is asked for; None if there are none."""
+    """Return the finished data if they are what is asked for; None if there are none.
+
+    Their files are checked, with `hashes` whole and otherwise by their sizes.
+    """
     if not (data_dir / manifest.file_name(problem.base_name)).exists():
         return None
     finished = manifest.load(data_dir, problem)
     made_from = {"options": finished.options, "raw_files": finished.raw_files}
     _refuse_difference(f"{data_dir} holds {problem.base_name}", made_from, request)
-    finished.check_files()
+    finished.check_files(hashes=hashes)
     return finished
 
 
@@ -46,7 +54,6 @@ def begin(
     UserError where it was begun for another one or data_dir holds shards without a manifest;
     `overwrite` removes both.
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
     finished = data_dir / manifest.file_name(problem.base_name)
     path, plan = work_dir / "request.json", work_dir / "plan.json"
     request = {**request, "versions": versions()}
@@ -57,8 +64,8 @@ def begin(
         if not overwrite:
             where = f"{work_dir} holds an unfinished {problem.base_name}"
             _refuse_difference(where, old, request)
-    # The manifest goes first: what it spoke for is about to go.
-    finished.unlink(missing_ok=True)
+    if overwrite:  # the manifest goes first: what it speaks for is about to go
+        finished.unlink(missing_ok=True)
     for shard in shards.find(data_dir, problem.base_name, "*"):
         if not overwrite:
             raise errors.UserError(
@@ -72,14 +79,6 @@ def begin(
         if entry.name != "lock":
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     text_files.write_json(path, request)
-
-
-def undo_beginning(data_dir: pathlib.Path, work_dir: pathlib.Path) -> None:
-    """Remove the folders of a work that cannot begin, but not what was downloaded into them."""
-    if not (work_dir / "tmp").exists():
-        shutil.rmtree(work_dir)
-        with contextlib.suppress(OSError):  # it is not empty: not ours
-            data_dir.rmdir()
 
 
 def _refuse_difference(where: str, old: dict, new: dict) -> None:
@@ -114,12 +113,42 @@ def versions() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def only_one(work_dir: pathlib.Path) -> Iterator[None]:
-    """Hold the folder's lock; UserError if another process does."""
-    work_dir.mkdir(parents=True, exist_ok=True)
-    with open(work_dir / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise errors.UserError(f"another process is at work in {work_dir}") from error
+def only_one(path: pathlib.Path) -> Iterator[None]:
+    """Hold a lock file; UserError if another process does.
+
+    A process that dies leaves the file behind, but not the lock. When the work is over the file
+    goes, and its folder too where nothing came into it.
+    """
+    file = _locked(path)
+    while not _is_still_there(path, file):  # who held it before has just removed it
+        file.close()
+        file = _locked(path)
+    try:
         yield
+    finally:
+        path.unlink(missing_ok=True)
+        file.close()
+        with contextlib.suppress(OSError):
+            path.parent.rmdir()
+
+
+def _locked(path: pathlib.Path) -> IO[str]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = open(path, "a")  # noqa: SIM115 (the lock lasts as long as it is open)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        if isinstance(error, BlockingIOError):
+            raise errors.UserError(f"another process is at work in {path.parent}") from error
+        raise errors.UserError(
+            f"cannot lock {path} ({error.strerror}): give a folder on another file system"
+        ) from error
+    return file
+
+
+def _is_still_there(path: pathlib.Path, file: IO[str]) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

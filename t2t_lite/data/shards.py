@@ -14,6 +14,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from google.protobuf import message
 
 from t2t_lite import errors, messages
 from t2t_lite.text import text_files
@@ -50,15 +51,18 @@ def find(data_dir: str | os.PathLike[str], problem: str, split: str) -> list[pat
 
 def example(inputs: Sequence[int], targets: Sequence[int]) -> bytes:
     """Return the serialized tf.train.Example of two lists of ids, the same bytes every time."""
-    message = _Example()
+    made = _Example()
     for key, ids in (("inputs", inputs), ("targets", targets)):
-        message.features.feature.add(key=key).value.int64_list.value.extend(ids)
-    return message.SerializeToString()
+        made.features.feature.add(key=key).value.int64_list.value.extend(ids)
+    return made.SerializeToString()
 
 
 def ids(record: bytes) -> dict[str, list[int]]:
     """Return the int64 features of a serialized tf.train.Example, whoever wrote it."""
-    features = _Example.FromString(record).features.feature
+    try:
+        features = _Example.FromString(record).features.feature
+    except message.DecodeError as error:
+        raise errors.UserError(f"a record is no tf.train.Example: {error}") from error
     return {entry.key: list(entry.value.int64_list.value) for entry in features}
 
 
@@ -94,7 +98,11 @@ def read_examples(
 ) -> Iterator[dict[str, list[int]]]:
     """Yield the int64 features of every record of some shards, in their order."""
     for path in paths:
-        yield from map(ids, read(path))
+        for number, record in enumerate(read(path)):
+            try:
+                yield ids(record)
+            except errors.UserError as error:
+                raise errors.UserError(f"{path}, record {number} (from 0): {error}") from error
 
 
 def _read_block(file) -> tuple[list[tuple[bytes, bytes, bytes]], str]:

@@ -60,16 +60,18 @@ def encode_chunk(
 ) -> None:
     """Encode the pairs number `first`, first + 1, ... of the corpus and spill them by shard."""
     vocab = _vocabulary(model_bytes)
-    counts: collections.Counter[str] = collections.Counter()
-    dropped: collections.Counter[str] = collections.Counter()
+    overlong = [i for i, pair in enumerate(zip(inputs, targets)) if cleaning.is_overlong(*pair)]
+    counts = collections.Counter(pairs=len(overlong))
+    dropped = collections.Counter(too_long=len(overlong))
     records, rows = [], []
     orders = hash_keys(job.seed, first, len(inputs))
-    for start in range(0, len(inputs), _BATCH):
-        batch = slice(start, start + _BATCH)
-        sides = inputs[batch], targets[batch]
+    places = sorted(set(range(len(inputs))).difference(overlong))
+    for start in range(0, len(places), _BATCH):
+        batch = places[start : start + _BATCH]
+        sides = [[side[i] for i in batch] for side in (inputs, targets)]
         ids = [vocab.encode_batch(side) for side in sides]
         counts.update(_figures(vocab, sides, ids))
-        for i, (source, target, source_ids, target_ids) in enumerate(zip(*sides, *ids)):
+        for i, source, target, source_ids, target_ids in zip(batch, *sides, *ids):
             reason = job.cleaning.reason(source, target, len(source_ids), len(target_ids))
             if reason:
                 dropped[reason] += 1
@@ -78,7 +80,7 @@ def encode_chunk(
             target_ids.append(vocabulary.EOS_ID)
             record = shards.example(source_ids, target_ids)
             records.append(record)
-            rows.append((start + i, len(source_ids), len(target_ids), *_digest(record)))
+            rows.append((i, len(source_ids), len(target_ids), *_digest(record)))
     index = _index(job, orders, rows, records)
     by_shard = np.argsort(index["shard"], kind="stable")
     index = index[by_shard]
@@ -88,7 +90,12 @@ def encode_chunk(
         file.writelines(records[i] for i in by_shard)
     with text_files.replacing(stem.with_suffix(".npy")) as file:
         np.save(file, index)
-    text_files.write_json(chunk_report(job, chunk), {"counts": counts, "dropped": dropped})
+    report = {
+        "counts": counts,
+        "dropped": dropped,
+        "overlong": [first + i + 1 for i in overlong],  # which pairs of the corpus, from 1
+    }
+    text_files.write_json(chunk_report(job, chunk), report)
 
 
 def gather_shard(job: Job, shard: int) -> None:

@@ -1,24 +1,35 @@
 """The WMT archives as TensorFlow Datasets knows them: names, checksums, contents.
 
-TFDS' builder finds, fetches, checks and unpacks the archives; the text is then read from the
-unpacked files as it stands, streaming, in the builder's order. (Its own `download_and_prepare`
-holds whole archives in memory and writes all text once more, which for 36 million pairs is no small
-thing.)
+From TFDS come the addresses, the checksums and the names of the files inside. The archives are
+fetched, checked and read here, streaming: TFDS itself holds whole members in memory, gives archives
+names of its own, and writes all text twice more, which for 41 million pairs is no small thing.
 """
 
 import dataclasses
 import functools
+import gzip
+import http.client
+import io
 import os
 import pathlib
+import shutil
 import socket
-from collections.abc import Iterator
-from typing import Any
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from typing import IO, Any, cast
 from urllib import parse
 
-from t2t_lite import errors
-from t2t_lite.text import bitexts
+from t2t_lite import errors, progress
+from t2t_lite.data import manifest, resuming
+from t2t_lite.text import bitexts, text_files
 
 _TIMEOUT = 5  # seconds in which a host must answer
+_STALL = 60  # seconds after which a download that brings nothing is given up
+_BLOCK = 1 << 20
 
 
 class Archives:
@@ -26,11 +37,12 @@ class Archives:
 
     def __init__(self, config: str):
         self.config = config
-        self._unpacked: dict[tuple[str, str], dict[str, Any]] = {}
+        self._checked: dict[tuple[str, str], dict[str, pathlib.Path]] = {}
+        self._members: dict[tuple[pathlib.Path, str], IO[bytes]] = {}
 
     def placed(self, raw_dir: str | os.PathLike[str]) -> list[pathlib.Path]:
         """Return the archives in raw_dir; raise UserError with what to download."""
-        paths = {url: pathlib.Path(raw_dir) / name for url, name in self._names().items()}
+        paths = self._paths(raw_dir)
         missing = [url for url, path in paths.items() if not path.is_file()]
         if missing:
             raise errors.UserError(
@@ -49,15 +61,22 @@ class Archives:
     ) -> Iterator[tuple[str, str]]:
         """Yield a split's pairs ("train", "validation" or "test").
 
-        The archives are taken from raw_dir, or else downloaded into tmp_dir, where they are
-        unpacked too. Raises UserError at once where there is no network.
+        The archives are taken from raw_dir, or else downloaded into tmp_dir/downloads, where they
+        stay. Each is compared with its checksum once. Raises UserError at once where there is no
+        network.
         """
         places = str(raw_dir), str(tmp_dir)
-        if places not in self._unpacked:
-            self._unpacked[places] = self._unpack(raw_dir, tmp_dir)
-        for subset, folders in self._unpacked[places][split]:
-            paths = self._paths(subset, folders, languages)
-            yield from bitexts.read(paths, languages)
+        if places not in self._checked:
+            paths = self._fetch(pathlib.Path(tmp_dir)) if raw_dir is None else self._paths(raw_dir)
+            for url, path in paths.items():
+                self._check(url, path)
+            self._checked[places] = paths
+        subsets = {str(name): subsets for name, subsets in self._builder.subsets.items()}
+        for subset in subsets[split]:
+            members = self._unpack(subset, self._checked[places], pathlib.Path(tmp_dir))
+            # TFDS gives the source language first, and English second.
+            sides = members if languages[0] == self._source else members[::-1]
+            yield from text_files.read_pairs(*sides, read=_lines)
 
     @functools.cached_property
     def _builder(self) -> Any:
@@ -78,61 +97,132 @@ class Archives:
         urls = [url for name in subsets for url in wmt.DATASET_MAP[name].get_url(self._source)]
         return {url: pathlib.PurePosixPath(parse.urlsplit(url).path).name for url in urls}
 
-    def _unpack(self, raw_dir, tmp_dir) -> dict[str, list[tuple[str, list[str]]]]:
-        """Return for each split its subsets with the folders that they were unpacked into."""
-        from tensorflow_datasets.core import download
-        from tensorflow_datasets.core.download import checksums, download_manager
+    def _paths(self, folder: str | os.PathLike[str]) -> dict[str, pathlib.Path]:
+        return {url: pathlib.Path(folder) / name for url, name in self._names().items()}
 
-        infos: dict[str, Any] = dict(self._builder.url_infos)
-        downloads = pathlib.Path(tmp_dir) / "downloads"
-        if raw_dir is None:
-            _require_network(list(self._names()), downloads)
-        else:
-            # An archive that TFDS has no checksum of is believed; the manifest records its hash.
-            for (url, name), path in zip(self._names().items(), self.placed(raw_dir)):
-                if url not in infos:
-                    believed = checksums.compute_url_info(path)
-                    infos[url] = dataclasses.replace(believed, filename=name)
-        manager = download.DownloadManager(
-            download_dir=downloads,
-            extract_dir=downloads / "extracted",
-            manual_dir=raw_dir,
-            url_infos=infos,
-            dataset_name=self._builder.name,
-        )
-        try:
-            generators = self._builder._split_generators(manager)
-        except download_manager.NonMatchingChecksumError as error:
+    def _fetch(self, tmp_dir: pathlib.Path) -> dict[str, pathlib.Path]:
+        """Download what is not there yet, and return every archive's path."""
+        paths = self._paths(tmp_dir / "downloads")
+        missing = [url for url, path in paths.items() if not path.is_file()]
+        _require_network(missing)
+        for url in missing:
+            with resuming.only_one(paths[url].with_suffix(".lock")):
+                if not paths[url].is_file():
+                    _download(url, paths[url])
+        return paths
+
+    def _check(self, url: str, path: pathlib.Path) -> None:
+        """Raise UserError where an archive is not the one that TFDS knows.
+
+        One that TFDS has no checksum of is believed the first time, and its checksum is written
+        beside it, as `sha256sum` writes it.
+        """
+        digest = manifest.file_entry(path)["sha256"]
+        beside = path.with_name(path.name + ".sha256")
+        known = self._builder.url_infos.get(url)
+        if known is None and not beside.is_file():
+            try:
+                text_files.write_lines(beside, [f"{digest}  {path.name}"])
+            except OSError:  # a folder that is only read: the manifest has the checksum too
+                return
+        expected = known.checksum if known else beside.read_text().partition(" ")[0].strip()
+        if digest != expected:
+            which = "that WMT published" if known else f"whose checksum is in {beside.name}"
             raise errors.UserError(
-                f"an archive is not the one that WMT published: {str(error).splitlines()[0]}"
-            ) from error
-        return {
-            str(generator.name): [
-                (subset, [os.fspath(folder) for folder in arguments["extraction_map"][subset]])
-                for subset in arguments["split_subsets"]
-            ]
-            for generator in generators
-            for arguments in [generator.gen_kwargs]
-        }
+                f"{path} is not the one {which}: expected SHA-256 {expected}, got {digest}; "
+                f"remove it and get it again from {url}"
+            )
 
-    def _paths(self, subset: str, folders: list[str], languages) -> list[pathlib.Path]:
-        """Return a subset's files, one for each language, in the order of `languages`."""
+    def _unpack(
+        self, subset: str, paths: dict[str, pathlib.Path], tmp_dir: pathlib.Path
+    ) -> list["_Member"]:
+        """Return a subset's two files, copied out of their archives in one pass over each.
+
+        The copies have no name, so that nothing of them stays however this process ends.
+        """
         from tensorflow_datasets.translate import wmt
 
-        inner = wmt.DATASET_MAP[subset].get_path(self._source)
-        folders = folders * len(inner) if len(folders) == 1 else folders
-        paths = [pathlib.Path(folder, path) for folder, path in zip(folders, inner)]
-        for path in paths:
-            if not path.is_file():
-                raise errors.UserError(f"the archive of {subset} lacks {path.name}")
-        # TFDS gives the source language first, and English second.
-        return paths if languages[0] == self._source else paths[::-1]
+        described = wmt.DATASET_MAP[subset]
+        names, urls = described.get_path(self._source), described.get_url(self._source)
+        archives = [paths[url] for url in urls] * (len(names) // len(urls))
+        for archive in dict.fromkeys(archives):
+            wanted = {name for name, place in zip(names, archives) if place == archive}
+            missing = wanted - {name for place, name in self._members if place == archive}
+            for name, file in _copied(archive, missing, tmp_dir).items():
+                self._members[archive, name] = file
+        return [
+            _Member(archive, name, self._members[archive, name])
+            for archive, name in zip(archives, names)
+        ]
 
 
-def _require_network(urls: list[str], downloads: pathlib.Path) -> None:
-    """Raise UserError within seconds where a host does not answer and nothing was downloaded."""
-    if downloads.is_dir() and any(downloads.iterdir()):
-        return
+@dataclasses.dataclass(frozen=True)
+class _Member:
+    """A file of an archive, and its copy."""
+
+    archive: pathlib.Path
+    name: str
+    file: IO[bytes]
+
+    def __str__(self) -> str:
+        return f"{self.archive}: {self.name}"
+
+    def __fspath__(self) -> str:  # for a message
+        return str(self)
+
+
+class _FromStart(io.RawIOBase):
+    """Reads an open file from its start, whoever else is reading it."""
+
+    def __init__(self, file: IO[bytes]):
+        self._file, self._position = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = os.pread(self._file.fileno(), len(buffer), self._position)
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+def _lines(member: Any) -> Iterator[str]:
+    with text_files.naming_damage(member):
+        file: Any = io.BufferedReader(_FromStart(member.file), _BLOCK)
+        if member.name.endswith(".gz"):
+            file = gzip.GzipFile(fileobj=file)
+        lines = text_files.decode_lines(file, name=member)
+        is_sgml = text_files.plain_name(member.name).endswith(".sgm")
+        yield from bitexts.segments(lines) if is_sgml else lines
+
+
+def _copied(archive: pathlib.Path, names: set[str], tmp_dir: pathlib.Path) -> dict[str, IO[bytes]]:
+    """Return nameless copies of some members of an archive; UserError where it lacks one."""
+    copies: dict[str, IO[bytes]] = {}
+    tmp_dir.mkdir(parents=True, exist_ok=True)
+    with (
+        text_files.naming_damage(archive),
+        text_files.open_binary(archive) as file,
+        tarfile.open(fileobj=file, mode="r|", bufsize=_BLOCK) as tar,
+    ):
+        for entry in tar:
+            name = os.path.normpath(entry.name)
+            if name in names and entry.isfile():
+                copies[name] = tempfile.TemporaryFile(dir=tmp_dir)  # noqa: SIM115 (it is returned)
+                shutil.copyfileobj(cast(IO[bytes], tar.extractfile(entry)), copies[name], _BLOCK)
+                copies[name].flush()
+            if copies.keys() == names:
+                break
+    if copies.keys() != names:
+        raise errors.UserError(f"{archive} lacks {', '.join(sorted(names - copies.keys()))}")
+    return copies
+
+
+def _require_network(urls: Sequence[str]) -> None:
+    """Raise UserError within seconds where a host of what is to be downloaded does not answer."""
+    if urllib.request.getproxies():
+        return  # the hosts are asked by way of another
     for host in sorted({parse.urlsplit(url).netloc for url in urls}):
         try:
             socket.create_connection((host, 80), timeout=_TIMEOUT).close()
@@ -141,3 +231,42 @@ def _require_network(urls: list[str], downloads: pathlib.Path) -> None:
                 f"cannot reach {host} ({error}): download {' and '.join(urls)} "
                 "by other means and give their folder as --raw_dir"
             ) from error
+
+
+def _download(url: str, path: pathlib.Path) -> None:
+    """Download a file, from where an earlier download of it stopped.
+
+    It appears under its name when it is complete.
+    """
+    part = path.with_name(path.name + ".incomplete")
+    try:
+        _download_rest(url, part)
+    except (OSError, http.client.HTTPException) as error:
+        if part.exists() and isinstance(error, urllib.error.HTTPError) and error.code == 416:
+            part.unlink()  # there is no rest: an earlier one was killed just before the renaming
+            return _download(url, path)
+        raise errors.UserError(
+            f"cannot download {url} ({error}): the same command goes on from here; or download it "
+            "by other means and give the folder of all archives as --raw_dir"
+        ) from error
+    part.replace(path)
+
+
+def _download_rest(url: str, part: pathlib.Path) -> None:
+    done = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})
+    with urllib.request.urlopen(request, timeout=_STALL) as answer:
+        done = done if answer.status == http.HTTPStatus.PARTIAL_CONTENT else 0
+        total = done + int(answer.headers.get("Content-Length", 0))
+        part.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            open(part, "ab" if done else "wb") as file,
+            progress.Progress(f"download {part.stem} (MiB)", stream=sys.stderr) as shown,
+        ):
+            while block := answer.read(_BLOCK):
+                file.write(block)
+                done += len(block)
+                shown.update(done >> 20, total >> 20)
+            os.fsync(file.fileno())
+    if done < total:
+        raise ConnectionError(f"it ended after {done:,} of {total:,} bytes")

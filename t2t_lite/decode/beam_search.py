@@ -33,16 +33,16 @@ SEGMENT = 8
 class Decoder(Protocol):
     """What a search needs of a model: the next token's logits, one time step after another.
 
-    What a model keeps of the token that beam n feeds in at time t (keys and values) stands in slot
-    (t, n) and stays there. Which slots a hypothesis went through tells `ancestry` [B, N, T]: slot
-    (t, ancestry[b, n, t]) at time t. That is n itself at the present time, and -1, no slot, later.
-    At time 2 of T = 4, if both beams went on from beam 1 of time 0 and then from beam 0 of time 1:
+    What a model keeps of the token that beam n reads at time t (its keys and values) lies in slot
+    (t, n) for good. `ancestry` [B, N, T] tells which slots a hypothesis has gone through: at time t
+    slot (t, ancestry[b, n, t]). That is n itself at the current time and -1, no slot, after it. If
+    both of two beams went on from beam 1 of time 0, and then from beam 0 of time 1, then at time 2
 
-        ancestry[b] = [[1, 0, 0, -1],     slots (0, 1), (1, 0), (2, 0)
-                       [1, 0, 1, -1]]           (0, 1), (1, 0), (2, 1)
+        ancestry[b] = [[1, 0, 0, -1],     # slots (0, 1), (1, 0), (2, 0)
+                       [1, 0, 1, -1]]     # slots (0, 1), (1, 0), (2, 1)
 
-    A state is any structure of tensors with sentences along their first axis; those of sentences
-    that are done are taken out of it.
+    A state is any structure of tensors whose first axis are the sentences; the search drops the
+    rows of sentences that are done.
     """
 
     def step(
@@ -378,8 +378,6 @@ def _where_active(after: Beams, before: Beams) -> Beams:
     """Return `after` for active sentences and `before` for those that were done already."""
 
     def choose(new, old):
-        if new is old:
-            return new
         active = tf.reshape(before.active, [-1] + [1] * (new.shape.rank - 1))
         return tf.where(active, new, old)
 

@@ -1,9 +1,10 @@
 """Where batches are decoded."""
 
 import contextlib
-import os
 
 import tensorflow as tf
+
+from t2t_lite import machine
 
 
 def for_batches() -> list[str]:
@@ -15,7 +16,7 @@ def for_batches() -> list[str]:
     gpus = tf.config.list_logical_devices("GPU") if tf.config.list_physical_devices("GPU") else []
     if gpus:
         return [gpu.name for gpu in gpus]
-    cores = len(os.sched_getaffinity(0))
+    cores = machine.cores()
     with contextlib.suppress(RuntimeError):
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(cores)

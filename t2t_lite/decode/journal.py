@@ -43,6 +43,7 @@ class Journal:
         if self.path.exists() and _first_line(self.path) != self._header:
             self._keep_copy()
             os.truncate(self.path, 0)
+        self._lengths: list[int] = []  # of the windows that were begun
         self._old_windows = _windows(self.path) if self.path.exists() else iter(())
         self._next_window = next(self._old_windows, None)
         # Windows that are already there are read while they are passed, later ones are appended.
@@ -58,6 +59,11 @@ class Journal:
 
     def begin(self, lines: Sequence[str]) -> dict[int, str]:
         """Begin the next window; return the results that it has already, by place in the window."""
+        results = self._begin(lines)
+        self._lengths.append(len(lines))
+        return results
+
+    def _begin(self, lines: Sequence[str]) -> dict[int, str]:
         window = {"lines": len(lines), "sha256": _digest(lines)}
         if self._next_window is None:
             self._file.write(f"\n{json.dumps(window)}\n")
@@ -69,7 +75,7 @@ class Journal:
         self._keep_copy()
         os.truncate(self.path, old.start)
         self._old_windows, self._next_window = iter(()), None
-        return self.begin(lines)
+        return self._begin(lines)
 
     def add(self, results: Iterable[tuple[int, str]]) -> None:
         """Note results of the window by place; they are handed to the system when this returns."""
@@ -80,8 +86,9 @@ class Journal:
     def outputs(self) -> Iterator[str]:
         """Yield the result of every line in order, "" where a line has none."""
         self._file.flush()
-        for window in _windows(self.path):
-            yield from (window.results.get(place, "") for place in range(window.header["lines"]))
+        # A journal of more lines than came this time has windows that nobody began.
+        for length, window in zip(self._lengths, _windows(self.path)):
+            yield from (window.results.get(place, "") for place in range(length))
 
     def delete(self) -> None:
         """Remove the file: the job is done."""
@@ -114,7 +121,7 @@ def _windows(path: pathlib.Path) -> Iterator[_Window]:
             start, position = position, position + len(line)
             try:
                 entry = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if number and isinstance(entry, dict) and {"lines", "sha256"} <= entry.keys():
                 if window:

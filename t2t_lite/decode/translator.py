@@ -182,7 +182,7 @@ class Translator:
             model = transformer.Transformer(
                 run.hparams, task.vocabulary.size, dtype=decode_options.weights_dtype
             )
-            checkpoint.restore_weights(prefix, model.named_variables())
+            checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
             models.append(model)
             prefixes.append(prefix)
         return cls(

@@ -35,6 +35,13 @@ class Score:
     signature: str
     mean: float | None = None  # of the bootstrap resamples
     half_width: float | None = None  # of their 95 % interval
+    remark: str = ""  # what a reader of the figure must know
+
+    @property
+    def label(self) -> str:
+        """What stands behind the figure: name, signature and remark, in columns."""
+        remark = f"  ({self.remark})" if self.remark else ""
+        return f"{self.name:19}  {self.signature}{remark}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,14 +63,15 @@ def scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
     *,
-    target_language: str = "en",
+    target_language: str = "",
     confidence: bool = False,
 ) -> list[Score]:
     """Score plain (detokenized) hypotheses under every protocol above.
 
     `target_language` is a code such as "de", for the Moses tokenizer; a language whose
-    abbreviations Moses does not know gets the English ones, as in Moses. With `confidence` each
-    score has the mean and the 95 % interval of sacreBLEU's seeded bootstrap.
+    abbreviations Moses does not know gets the English ones, as in Moses. Without a code
+    bleu_moses and bleu_compound_split follow the English rules, and have a remark that says so.
+    With `confidence` each score has the mean and the 95 % interval of sacreBLEU's seeded bootstrap.
     Raises UserError where a side is empty, the counts differ or the code is not one.
     """
     check_counts({"the hypotheses": len(hypotheses), "the references": len(references)})
@@ -77,7 +85,8 @@ def scores(
         form, metric = protocol.form, protocol.metric
         value = metric.corpus_score(system[form], [truth[form]]).score
         signature = protocol.sign(metric.get_signature())
-        results.append(Score(name=protocol.name, value=value, signature=signature))
+        score = Score(name=protocol.name, value=value, signature=signature, remark=protocol.remark)
+        results.append(score)
     return results
 
 
@@ -86,7 +95,7 @@ def compare(
     other_hypotheses: Sequence[str],
     references: Sequence[str],
     *,
-    target_language: str = "en",
+    target_language: str = "",
 ) -> list[Comparison]:
     """Test under every protocol whether two translations differ: sacreBLEU's paired bootstrap.
 
@@ -155,6 +164,7 @@ class _Protocol(NamedTuple):
     form: str  # a key of _Forms
     metric: base.Metric
     labels: Mapping[str, str] = {}  # what sacreBLEU cannot know of the text that it is given
+    remark: str = ""
 
     def sign(self, signature: base.Signature) -> str:
         for key, value in self.labels.items():
@@ -169,9 +179,11 @@ def _protocols(moses: "_Moses") -> Iterator[_Protocol]:
     yield _Protocol("bleu_intl", "plain", bleu.BLEU(tokenize="intl", force=True))
     yield _Protocol("chrf2", "plain", chrf.CHRF())
     multi_bleu = {"tokenize": "none", "smooth_method": "none", "force": True}
-    yield _Protocol("bleu_moses", "moses", bleu.BLEU(**multi_bleu), moses.labels)
+    yield _Protocol("bleu_moses", "moses", bleu.BLEU(**multi_bleu), moses.labels, moses.remark)
     labels = moses.labels | {"hyphens": "##AT##-##AT##"}
-    yield _Protocol("bleu_compound_split", "compound_split", bleu.BLEU(**multi_bleu), labels)
+    yield _Protocol(
+        "bleu_compound_split", "compound_split", bleu.BLEU(**multi_bleu), labels, moses.remark
+    )
 
 
 def _bootstrap(
@@ -196,6 +208,7 @@ def _bootstrap(
             signature=text,
             mean=float(cast(float, result.mean)),
             half_width=float(cast(float, result.ci)),
+            remark=protocol.remark,
         )
         for result in results
     ]
@@ -203,9 +216,11 @@ def _bootstrap(
 
 
 class _Moses:
-    """The two Moses scripts that precede a tokenized BLEU, for one language."""
+    """The two Moses scripts that precede a tokenized BLEU, for one language ("": not known)."""
 
     def __init__(self, language: str):
+        self.remark = "" if language else "English rules: no --target_language was given"
+        language = language or "en"
         check_language(language)
         import sacremoses  # 0.3 s that a command's --help need not wait for
 

@@ -193,7 +193,7 @@ def read_parameters(lines: Iterable[str], *, name: str = "parameters") -> Parame
             problem = f"unknown keyword {key!r}; expected one of {', '.join(_KEYWORDS)}"
         elif len(values) != expected:
             problem = f"{key} takes {expected} value{'s' * (expected > 1)}, got {len(values)}"
-        elif key in _NUMBERS and not re.fullmatch(r"-?\d+", values[0]):
+        elif key in _NUMBERS and not re.fullmatch(r"-?\d{1,18}", values[0]):
             problem = f"{key} takes a whole number, got {values[0]!r}"
         else:
             problem = ""

@@ -147,4 +147,4 @@ def _member_lines(archive: tarfile.TarFile, file: File) -> Iterator[str]:
     with text_files.naming_damage(file), member:
         is_compressed = file.member.lower().endswith(".gz")
         lines = gzip.GzipFile(fileobj=member) if is_compressed else member
-        yield from text_files.decode_lines(lines)
+        yield from text_files.decode_lines(lines, name=file)

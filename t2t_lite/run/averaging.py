@@ -6,19 +6,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.run import checkpoint
+from t2t_lite.run import checkpoint, output_dir
+from t2t_lite.run import identity as identities
 
 
-def average(prefixes: Sequence[str], output_dir: str | pathlib.Path) -> str:
-    """Write the mean weights as output_dir/averaged/ckpt-<last step>; return its prefix.
+def average(
+    prefixes: Sequence[str], directory: str | pathlib.Path, identity: identities.Identity
+) -> str:
+    """Write the mean weights as directory/averaged/ckpt-<last step>; return its prefix.
 
     Optimizer moments and data position are left out: the result is for decoding and export. The
-    sum is made in float64. Raises UserError where the checkpoints hold different weights or the
-    last has another name than ckpt-<step>.
+    sum is made in float64. Raises UserError where a checkpoint is not of this identity, where they
+    hold different weights, and where the last has another name than ckpt-<step>.
     """
     last_step = checkpoint.step_of(prefixes[-1])
     total: dict[str, np.ndarray] = {}
     for prefix in prefixes:
+        checkpoint.check_identity(prefix, identity)
         weights = checkpoint.read_weights(prefix)
         shapes = {name: value.shape for name, value in weights.items()}
         if total and shapes != {name: value.shape for name, value in total.items()}:
@@ -26,16 +30,18 @@ def average(prefixes: Sequence[str], output_dir: str | pathlib.Path) -> str:
         for name, value in weights.items():
             total[name] = total.get(name, 0) + value.astype(np.float64)
     means = {name: (value / len(prefixes)).astype(np.float32) for name, value in total.items()}
-    return checkpoint.write_only(pathlib.Path(output_dir) / "averaged", last_step, means)
+    averaged = pathlib.Path(directory) / "averaged"
+    with output_dir.only_one(averaged):
+        return checkpoint.write_only(averaged, last_step, means, identity)
 
 
-def last_checkpoints(output_dir: str | pathlib.Path, count: int) -> list[str]:
+def last_checkpoints(directory: str | pathlib.Path, count: int) -> list[str]:
     """Return the newest `count` checkpoints, oldest first; raise UserError for fewer."""
-    checkpoint.resolve(output_dir)  # says so if there are none
-    prefixes = [prefix for _, prefix in checkpoint.list_checkpoints(output_dir)]
+    checkpoint.resolve(directory)  # says so if there are none
+    prefixes = [prefix for _, prefix in checkpoint.list_checkpoints(directory)]
     if len(prefixes) < count:
         raise errors.UserError(
-            f"{output_dir} has {len(prefixes)} checkpoints, {count} were asked for: give "
+            f"{directory} has {len(prefixes)} checkpoints, {count} were asked for: give "
             f"--num_last_checkpoints={len(prefixes)} or train with a larger "
             "--keep_checkpoint_max"
         )

@@ -1,36 +1,78 @@
 """The best checkpoint by the dev split, kept apart under output_dir/best.
 
 best/ckpt-<step>.*   its weights, as `--checkpoint_path=output_dir/best` takes them
-best/best.json       {"step": ..., "score": ...}
+best/best.json       {"step": ..., "score": ..., "measure": {...}}
+
+The measure is what the score is: BLEU of so many sentences decoded so, or the loss, each of a dev
+split. Scores of different measures are never compared.
 """
 
 import json
 import pathlib
 from collections.abc import Mapping
+from typing import Any
 
 import tensorflow as tf
 
+from t2t_lite import errors
 from t2t_lite.run import checkpoint
+from t2t_lite.run import identity as identities
 from t2t_lite.text import text_files
 
 
 class Best:
-    """Remembers the best score of a run, also across restarts."""
+    """Remembers the best score of a run, also across restarts.
 
-    def __init__(self, directory: str | pathlib.Path):
+    `difference` says what the scores of this call have other than the one that is kept, which then
+    stays: "sentences 500 -> 20"; "" where they can be compared.
+    """
+
+    def __init__(
+        self,
+        directory: str | pathlib.Path,
+        *,
+        measure: Mapping[str, Any],
+        identity: identities.Identity,
+    ):
         self._directory = pathlib.Path(directory) / "best"
         self._file = self._directory / "best.json"
-        kept = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        self.step: int = kept.get("step", 0)
-        self.score: float = kept.get("score", float("-inf"))
+        self._measure = dict(measure)
+        self._identity = identity
+        self.step, self.score, kept = self._read()
+        self.difference = ", ".join(identities.differences(kept, self._measure))
 
     def offer(self, step: int, score: float, variables: Mapping[str, tf.Variable]) -> bool:
         """Keep these weights if `score` is the highest so far; return whether it is."""
-        if score <= self.score:
+        if self.difference or not score > self.score:  # NaN is no score
             return False
         weights = {name: variable.numpy() for name, variable in variables.items()}
-        checkpoint.write_only(self._directory, step, weights)
+        checkpoint.write_only(self._directory, step, weights, self._identity)
+        content = {"step": step, "score": score, "measure": self._measure}
         with text_files.replacing(self._file) as file:
-            file.write(json.dumps({"step": step, "score": score}).encode("utf-8") + b"\n")
+            file.write(json.dumps(content).encode("utf-8") + b"\n")
         self.step, self.score = step, score
         return True
+
+    def _read(self) -> tuple[int, float, Mapping[str, Any]]:
+        """Return step, score and measure of what is kept."""
+        nothing = 0, float("-inf"), self._measure
+        try:
+            kept = json.loads(self._file.read_text("utf-8"))
+            step, score = int(kept["step"]), float(kept["score"])
+            measure = kept.get("measure")
+        except FileNotFoundError:
+            return nothing
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise errors.UserError(
+                f"{self._file} is damaged: {error}; remove {self._directory} and the best is "
+                "chosen anew"
+            ) from error
+        if measure is not None:
+            return step, score, measure
+        # Version 0.1.0 wrote no measure; its loss, negated, was below 0, and 0 of an empty split.
+        if score == 0:
+            return nothing
+        is_loss = self._measure["score"] == "loss"
+        as_now = (score < 0) == is_loss
+        other = {**self._measure, "score": "a score of decoded sentences" if is_loss else "loss"}
+        return step, score, self._measure if as_now else other

@@ -1,24 +1,29 @@
 """Checkpoints of an output_dir: ckpt-<step>.index and .data-*.
 
 Weights are stored by name ("model/decoder_0/self_attention/qkv"), not by the shape of Python
-objects, so that they can be averaged, imported and read without the model's code. TensorFlow
-writes the data file first and the index last, each under a temporary name: what has an index is
-complete. Dropout is a function of the step, so step and data position are all the random state.
+objects, so that they can be averaged, imported and read without the model's code. Beside them, as a
+text, stands what they mean (see `identity`). TensorFlow writes the data file first and the index
+last, each under a temporary name: what has an index is complete. Dropout is a function of the step,
+so step and data position are all the random state.
 """
 
+import contextlib
 import hashlib
 import pathlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from t2t_lite import errors
+from t2t_lite.run import identity as identities
+from t2t_lite.run import output_dir
 
 # What TensorFlow raises for a truncated, corrupt or foreign checkpoint file.
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
+_IDENTITY = "identity/.ATTRIBUTES/VARIABLE_VALUE"
 _NAME = re.compile(r"ckpt-(\d+)$")
 
 
@@ -30,6 +35,7 @@ class Checkpoints:
       variables: weights by name.
       slots: optimizer moments by name.
       data: the iterator whose position is saved.
+      identity: of the weights.
       keep: how many checkpoints stay.
     """
 
@@ -40,14 +46,17 @@ class Checkpoints:
         variables: Mapping[str, tf.Variable],
         slots: Mapping[str, tf.Variable],
         data: Any,
+        identity: identities.Identity,
         keep: int,
     ):
         self._directory = pathlib.Path(directory)
-        self._checkpoint = tf.train.Checkpoint(
-            model=dict(variables), optimizer=dict(slots), data=data
-        )
+        self._identity = identity
+        parts = {"model": dict(variables), "optimizer": dict(slots), "data": data}
+        # What is restored: checkpoints of 0.1.0 have no identity.
+        self._checkpoint = tf.train.Checkpoint(**parts)
+        whole = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
         self._manager = tf.train.CheckpointManager(
-            self._checkpoint, str(directory), max_to_keep=keep, checkpoint_name="ckpt"
+            whole, str(directory), max_to_keep=keep, checkpoint_name="ckpt"
         )
 
     def save(self, step: int) -> str:
@@ -55,17 +64,16 @@ class Checkpoints:
 
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
-        try:
+        with _naming_failure(self._directory / f"ckpt-{step}"):
             return self._manager.save(checkpoint_number=step)
-        except (tf.errors.ResourceExhaustedError, tf.errors.UnknownError, OSError) as error:
-            for half_written in self._directory.glob(f"ckpt-{step}_temp"):
-                shutil.rmtree(half_written, ignore_errors=True)
-            # TensorFlow's message is "{{node ...}} file; reason [Op:SaveV2]".
-            reason = str(error).partition("\n")[0].partition(" [Op:")[0].rpartition("; ")[2]
-            raise errors.UserError(
-                f"cannot write the checkpoint of step {step} to {self._directory}: {reason}; "
-                "earlier checkpoints are intact: free space and start the same command again"
-            ) from error
+
+    def remove_leftovers(self) -> None:
+        """Remove what a process that was killed while it wrote or removed a checkpoint left."""
+        remove_half_written(self._directory)
+        complete = {f"ckpt-{step}" for step, _ in list_checkpoints(self._directory)}
+        for path in self._directory.glob("ckpt-*.data-*"):
+            if path.stem not in complete:
+                path.unlink()
 
     def restore_latest(self) -> tuple[int, Sequence[str]]:
         """Restore the newest checkpoint that can be read.
@@ -77,9 +85,12 @@ class Checkpoints:
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
                 self._checkpoint.restore(prefix).assert_existing_objects_matched()
-                return step, list(reasons)
+                found = identity_of(prefix)
             except _DAMAGE as error:
                 reasons[prefix] = str(error).strip().partition("\n")[0]
+            else:
+                _refuse_difference(prefix, self._identity, found)
+                return step, list(reasons)
         if reasons:
             newest, reason = next(iter(reasons.items()))
             raise errors.UserError(
@@ -126,20 +137,49 @@ def resolve(output_dir: str | pathlib.Path, checkpoint_path: str | None = None) 
     return checkpoints[-1][1]
 
 
-def restore_weights(prefix: str, variables: Mapping[str, tf.Variable]) -> None:
+def identity_of(prefix: str) -> identities.Identity | None:
+    """Return what a checkpoint's weights mean, None where nothing says it.
+
+    Checkpoints of 0.1.0 do not say it themselves: it is that of the output_dir around them.
+    """
+    reader = _read(prefix, tf.train.load_checkpoint)
+    if reader.has_tensor(_IDENTITY):
+        return identities.from_text(reader.get_tensor(_IDENTITY).decode("utf-8"))
+    folder = pathlib.Path(prefix).parent
+    for directory in (folder, folder.absolute().parent):  # an output_dir, or its averaged/ or best/
+        if (directory / output_dir.RUN_FILE).exists():
+            return output_dir.read(directory).identity
+    return None
+
+
+def check_identity(prefix: str, expected: identities.Identity) -> None:
+    """Raise UserError where a checkpoint's weights are known to mean something else."""
+    _refuse_difference(prefix, expected, identity_of(prefix))
+
+
+def restore_weights(
+    prefix: str, variables: Mapping[str, tf.Variable], identity: identities.Identity
+) -> None:
     """Set weights by name from a checkpoint; cast to the variables' own type.
 
-    Raises UserError where one is missing, has another shape or cannot be read.
+    Raises UserError where one is missing, is too many, has another shape or cannot be read, and
+    where the checkpoint's weights are not of this identity.
     """
     values = read_weights(prefix)
-    missing = sorted(variables.keys() - values.keys())
-    if missing:
-        raise errors.UserError(f"{prefix} lacks {missing[0]} and {len(missing) - 1} more weights")
+    for names, verb in (
+        (variables.keys() - values.keys(), "lacks"),
+        (values.keys() - variables.keys(), "has beside the model's own"),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more weights" if len(names) > 1 else ""
+            raise errors.UserError(f"{prefix} {verb} {min(names)}{more}: it is of another model")
     for name, variable in variables.items():
         if values[name].shape != tuple(variable.shape):
             raise errors.UserError(
                 f"{prefix}: {name} has shape {values[name].shape}, expected {variable.shape}"
             )
+    check_identity(prefix, identity)
+    for name, variable in variables.items():
         variable.assign(tf.cast(values[name], variable.dtype))
 
 
@@ -164,33 +204,51 @@ def restore_fitting_weights(
 
 def read_weights(prefix: str) -> dict[str, Any]:
     """Return {name: array} of the weights in a checkpoint, without optimizer and data state."""
-    try:
+
+    def read(prefix: str) -> dict[str, Any]:
         reader = tf.train.load_checkpoint(prefix)
         return {
             _unescape(key): reader.get_tensor(key)
             for key in reader.get_variable_to_shape_map()
             if key.startswith("model/")
         }
-    except _DAMAGE as error:
-        reason = str(error).partition("\n")[0]
-        raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
+
+    return _read(prefix, read)
 
 
-def write_weights(prefix: str, weights: Mapping[str, Any]) -> None:
-    """Write weights alone as a checkpoint that `restore_weights` reads."""
+def write_weights(
+    prefix: str, weights: Mapping[str, Any], identity: identities.Identity | None = None
+) -> None:
+    """Write weights alone as a checkpoint that `restore_weights` reads.
+
+    Without an identity it is, as those of 0.1.0, that of the output_dir around it.
+    """
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
-    tf.train.Checkpoint(model=variables).write(prefix)
+    parts: dict[str, Any] = {"model": variables}
+    if identity is not None:
+        parts["identity"] = _text_variable(identity.to_text())
+    with _naming_failure(pathlib.Path(prefix)):
+        tf.train.Checkpoint(**parts).write(prefix)
 
 
-def write_only(directory: pathlib.Path, step: int, weights: Mapping[str, Any]) -> str:
+def write_only(
+    directory: pathlib.Path, step: int, weights: Mapping[str, Any], identity: identities.Identity
+) -> str:
     """Write weights as ckpt-<step>, delete the other checkpoints there, and return the prefix."""
     directory.mkdir(parents=True, exist_ok=True)
     prefix = str(directory / f"ckpt-{step}")
-    write_weights(prefix, weights)
+    write_weights(prefix, weights, identity)
+    remove_half_written(directory)
     for path in directory.glob("ckpt-*"):
         if not path.name.startswith(f"ckpt-{step}."):
-            path.unlink()
+            path.unlink(missing_ok=True)
     return prefix
+
+
+def remove_half_written(directory: pathlib.Path, step: str = "*") -> None:
+    """Remove the folders in which TensorFlow writes a checkpoint before it renames the files."""
+    for folder in directory.glob(f"ckpt-{step}_temp*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def fingerprint(prefix: str) -> str:
@@ -199,6 +257,46 @@ def fingerprint(prefix: str) -> str:
     It is made from the index, which has a checksum of every tensor.
     """
     return hashlib.sha256(pathlib.Path(f"{prefix}.index").read_bytes()).hexdigest()[:16]
+
+
+def _refuse_difference(
+    prefix: str, expected: identities.Identity, found: identities.Identity | None
+) -> None:
+    if found and (difference := expected.difference(found)):
+        raise errors.UserError(
+            f"{prefix} holds the weights of another model ({difference}); give a checkpoint of "
+            "the same vocabulary and hparams"
+        )
+
+
+def _read(prefix: str, read: Callable[[str], Any]) -> Any:
+    """Return read(prefix); UserError where the checkpoint is damaged."""
+    try:
+        return read(prefix)
+    except _DAMAGE as error:
+        reason = str(error).partition("\n")[0]
+        raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
+
+
+@contextlib.contextmanager
+def _naming_failure(prefix: pathlib.Path) -> Iterator[None]:
+    """Turn TensorFlow's error about a full disk into one line, and remove what is half written."""
+    try:
+        yield
+    except (tf.errors.OpError, OSError) as error:
+        step = str(step_of(prefix))
+        remove_half_written(prefix.parent, step)
+        # TensorFlow's message is "{{node ...}} file; reason [Op:SaveV2]".
+        reason = str(error).partition("\n")[0].partition(" [Op:")[0].rpartition("; ")[2]
+        raise errors.UserError(
+            f"cannot write the checkpoint of step {step} to {prefix.parent}: {reason}; "
+            "earlier checkpoints are intact: free space and start the same command again"
+        ) from error
+
+
+def _text_variable(text: str) -> tf.Variable:
+    with tf.device("CPU"):
+        return tf.Variable(text, trainable=False)
 
 
 def _unescape(key: str) -> str:

@@ -3,32 +3,46 @@
     hparams.json          the model and its training
     run.json              problem, task, data_dir, vocabulary file, precision, seed, versions
     vocab.<problem>...    a copy of the vocabulary
+    lock                  held by the process at work
 
 With these, decoding, averaging, scoring and exporting need neither the data_dir nor a flag.
 """
 
+import contextlib
 import dataclasses
+import fcntl
 import json
+import os
 import pathlib
 import shutil
+import socket
+from collections.abc import Iterator
 from importlib import metadata
 
 from t2t_lite import config, errors
+from t2t_lite.run import identity
 from t2t_lite.text import text_files
 
 HPARAMS_FILE = "hparams.json"
 RUN_FILE = "run.json"
+_LOCK_FILE = "lock"
+_WITH_WEIGHTS = (".", "averaged", "best")  # folders of checkpoints
 _VERSIONED = ("t2t-lite", "tensorflow", "keras", "tensorflow-text", "sentencepiece")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Run:
-    """A training run's identity; `vocabulary` is a file name inside the output_dir."""
+    """A training run's identity; `vocabulary` is a file name inside the output_dir.
+
+    What is None was not recorded yet when the run was written.
+    """
 
     problem: str
-    task: str | None = None  # None in runs written before it was recorded
+    task: str | None = None
     data_dir: str
+    data_sha256: str | None = None  # of vocabulary and training shards
     vocabulary: str
+    vocabulary_sha256: str | None = None
     vocab_size: int
     hparams_set: str
     precision: str
@@ -49,6 +63,25 @@ class OutputDir:
         """Return the path of the copied vocabulary."""
         return self.path / self.run.vocabulary
 
+    @property
+    def identity(self) -> identity.Identity:
+        """Return what the run's weights mean; UserError where the vocabulary was changed."""
+        found = identity.of(self.hparams, self.vocabulary_path)
+        if found.vocabulary != (self.run.vocabulary_sha256 or found.vocabulary):
+            raise errors.UserError(
+                f"{self.vocabulary_path} is not the vocabulary that the run was trained with: its "
+                f"SHA-256 begins with {identity.shown(found.vocabulary)}, that of "
+                f"{RUN_FILE} with {identity.shown(self.run.vocabulary_sha256)}; copy it from the "
+                f"data, {self.run.data_dir}"
+            )
+        return found
+
+    @property
+    def has_weights(self) -> bool:
+        """Return whether there is a checkpoint of any kind."""
+        folders = (self.path / folder for folder in _WITH_WEIGHTS)
+        return any(any(folder.glob("ckpt-*.index")) for folder in folders)
+
 
 def read(path: str | pathlib.Path) -> OutputDir:
     """Read an output_dir; raise UserError where it is none."""
@@ -56,9 +89,10 @@ def read(path: str | pathlib.Path) -> OutputDir:
     hparams = config.from_json(path / HPARAMS_FILE)
     try:
         run = Run(**json.loads((path / RUN_FILE).read_text("utf-8")))
+        _check(run)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path} is no output_dir: it has no {RUN_FILE}") from error
-    except (TypeError, json.JSONDecodeError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path / RUN_FILE} is damaged: {error}") from error
     return OutputDir(path, hparams, run)
 
@@ -66,43 +100,91 @@ def read(path: str | pathlib.Path) -> OutputDir:
 def open_or_create(
     path: str | pathlib.Path, *, hparams: config.HParams, run: Run, vocabulary_path: pathlib.Path
 ) -> OutputDir:
-    """Return the output_dir of a run, made if it is new.
-
-    Training may go on for more or fewer steps and read its data from another place; every other
-    difference is refused, because a run that silently mixes two settings is worth nothing.
-    Raises UserError that says what differs.
-    """
+    """Return the output_dir of a run, made if it is new; raise UserError as `check` does."""
     path = pathlib.Path(path)
-    if not (path / RUN_FILE).exists():
+    check(path, hparams=hparams, run=run, vocabulary_path=vocabulary_path)
+    run = dataclasses.replace(run, vocabulary_sha256=identity.sha256(vocabulary_path))
+    existing = read(path) if (path / RUN_FILE).exists() else None
+    if existing and existing.has_weights:
+        recorded = ("data_dir", "data_sha256", "vocabulary_sha256")
+        now = {name: getattr(run, name) for name in recorded}
+        kept = dataclasses.replace(existing.run, **now)
+        if (existing.hparams, existing.run) == (hparams, kept):
+            return existing
+    else:
         path.mkdir(parents=True, exist_ok=True)
         with text_files.replacing(path / run.vocabulary) as file:
             shutil.copyfileobj(vocabulary_path.open("rb"), file)
         versions = {name: metadata.version(name) for name in _VERSIONED}
-        _write(path / HPARAMS_FILE, config.to_json(hparams))
-        _write(path / RUN_FILE, _json(dataclasses.replace(run, versions=versions)))
-        return read(path)
-    existing = read(path)
-    _refuse_differences(existing, hparams=hparams, run=run)
-    kept = dataclasses.replace(existing.run, data_dir=run.data_dir)
-    if (existing.hparams, existing.run) != (hparams, kept):
-        _write(path / HPARAMS_FILE, config.to_json(hparams))
-        _write(path / RUN_FILE, _json(kept))
+        kept = dataclasses.replace(run, versions=versions)
+    _write(path / HPARAMS_FILE, config.to_json(hparams))
+    _write(path / RUN_FILE, _json(kept))
     return OutputDir(path, hparams, kept)
 
 
-def _refuse_differences(existing: OutputDir, *, hparams: config.HParams, run: Run) -> None:
-    steps = existing.hparams.train_steps
-    changes = [config.difference(existing.hparams, dataclasses.replace(hparams, train_steps=steps))]
-    for name in ("problem", "vocabulary", "vocab_size", "precision", "random_seed"):
-        old, new = getattr(existing.run, name), getattr(run, name)
-        if old != new:
-            changes.append(f"{name} {old} -> {new}")
+def check(
+    path: str | pathlib.Path, *, hparams: config.HParams, run: Run, vocabulary_path: pathlib.Path
+) -> None:
+    """Raise UserError that says what differs where `path` holds a run that is not this one.
+
+    Data may lie elsewhere, and hparams that change nothing that is learnt may differ; every other
+    difference is refused, because a run that silently mixes two settings is worth nothing. Where
+    there are no weights yet there is nothing to mix.
+    """
+    path = pathlib.Path(path)
+    if not (path / RUN_FILE).exists() or not (existing := read(path)).has_weights:
+        return
+    old, new = existing.identity.vocabulary, identity.sha256(vocabulary_path)
+    changes = [config.difference(existing.hparams, hparams)]
+    if old != new:
+        changes.append(f"vocabulary {identity.shown(old)} -> {identity.shown(new)}")
+    elif (before := existing.run.data_sha256) not in (None, run.data_sha256):
+        after = identity.shown(run.data_sha256)
+        changes.append(f"training data {identity.shown(before)} -> {after}")
+    for name in ("problem", "precision", "random_seed"):
+        before, after = getattr(existing.run, name), getattr(run, name)
+        if before != after:
+            changes.append(f"{name} {before} -> {after}")
     differences = ", ".join(filter(None, changes))
     if differences:
+        other = "another --output_dir"
+        if old == new:
+            other += f" (with --warm_start_from={path} it begins with these weights)"
         raise errors.UserError(
-            f"{existing.path} holds a run with other settings ({differences}); "
-            "give the same flags to continue it, or another --output_dir"
+            f"{path} holds a run with other settings or data ({differences}); give the same to "
+            f"continue it, or {other}"
         )
+
+
+@contextlib.contextmanager
+def only_one(path: pathlib.Path) -> Iterator[None]:
+    """Hold the folder's lock, which goes with its process; UserError if another has it."""
+    path.mkdir(parents=True, exist_ok=True)
+    with open(path / _LOCK_FILE, "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            file.seek(0)
+            raise errors.UserError(
+                f"another process is at work in {path} ({file.read().strip()}); wait for it or "
+                "give another --output_dir"
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        file.truncate(0)
+        print(f"process {os.getpid()} on {socket.gethostname()}", file=file, flush=True)
+        yield
+
+
+def _check(run: Run) -> None:
+    """Raise ValueError for a value of another kind than its field's."""
+    for field in dataclasses.fields(run):
+        value, kind = getattr(run, field.name), field.type
+        kind = dict if field.name == "versions" else kind
+        if isinstance(value, bool) or not isinstance(value, kind):  # pyright: ignore[reportArgumentType]
+            raise ValueError(f"{field.name} cannot be {value!r:.60}")
+    if pathlib.PurePath(run.vocabulary).name != run.vocabulary or not run.vocabulary.isprintable():
+        raise ValueError(f"vocabulary is no file's name: {run.vocabulary!r:.60}")
 
 
 def _json(run: Run) -> str:

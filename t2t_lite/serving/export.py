@@ -28,13 +28,17 @@ BATCHING_FILE = "batching_params.pbtxt"
 # Read by tensorflow_model_server --enable_batching --enable_per_model_batching_parameters.
 # Any size of batch runs, so none is padded (no allowed_batch_sizes), and a large one is cut into
 # parts by the graph itself. With no timeout a lone request never waits; requests that come while
-# all threads are busy make the next batch.
+# all threads are busy make the next batch. In it rows of ids have one width: the server repeats a
+# tensor's first element, which comes after EOS, where from_ids does not read.
 _BATCHING = """\
 max_batch_size { value: 1024 }
 batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 4 }
+pad_variable_length_inputs: true
 """
 Precision = Literal[options.Precision, "int8"]
+# Decoding options that say what an export does not do: it searches, and returns one output or all.
+_NOT_EXPORTED = ("sampling", "temperature", "top_k", "top_p", "seed", "return_beams")
 
 
 def export(
@@ -58,6 +62,7 @@ def export(
     Raises:
       UserError: where something is missing or wrong; nothing is written then.
     """
+    _refuse(changes)
     int8 = precision == "int8"
     changes["precision"] = "float32" if int8 else precision
     output = output_dirs.read(os.fspath(output_dir))
@@ -91,10 +96,27 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
     return json.loads((pathlib.Path(path) / EXTRA / OPTIONS_FILE).read_text("utf-8"))
 
 
+def _refuse(changes: dict[str, Any]) -> None:
+    """Raise UserError for decoding options that an export cannot honour."""
+    defaults = {field.name: field.default for field in dataclasses.fields(options.DecodeOptions)}
+    refused = [
+        name for name in _NOT_EXPORTED if changes.get(name, defaults[name]) != defaults[name]
+    ]
+    if refused:
+        raise errors.UserError(
+            "an export searches, and returns the best output (serving_default) or all beam_size of "
+            f"them (nbest): leave out {', '.join(refused)}"
+        )
+
+
 def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int8: bool) -> None:
     served = signatures.ServingModel(model, int8=int8)
     functions = served.functions()
-    tf.saved_model.save(served, str(path), signatures=functions)
+    try:
+        tf.saved_model.save(served, str(path), signatures=functions)
+    except tf.errors.OpError as error:  # a full disk, met by TensorFlow and not by Python
+        reason = error.message.rpartition("}} ")[2]
+        raise errors.UserError(f"the export cannot be written: {reason}") from error
     extra = path / EXTRA
     extra.mkdir()
     record = {

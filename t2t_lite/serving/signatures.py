@@ -1,13 +1,22 @@
 """What an exported model answers: its signatures as functions of a graph.
 
-    serving_default  inputs string [B] -> outputs string [B], scores float32 [B], truncated bool [B]
-    nbest            inputs string [B] -> outputs string [B, N], scores float32 [B, N]
+    serving_default  inputs string [B] -> outputs string [B], scores float32 [B], truncated,
+                     input_truncated, finished bool [B]
+    nbest            inputs string [B] -> outputs string [B, N], scores float32 [B, N],
+                     truncated bool [B], finished bool [B, N]
     score            inputs, targets string [B] -> log_probabilities float32 [B], lengths int32 [B],
                      truncated bool [B]
     tokenize         inputs string [B] -> ids int32 [B, S], truncated bool [B]
-    from_ids         ids int32 [B, S] -> ids int32 [B, T], scores float32 [B], truncated bool [B]
+    from_ids         ids int32 [B, S] -> ids int32 [B, T], scores float32 [B], truncated,
+                     input_truncated, finished bool [B]
 
-What an item gets depends on no other. A blank text has a blank output with score 0.
+What an item gets depends on no other. A blank text has a blank output with score 0. `truncated`
+says that input or output was cut (of nbest and tokenize: the input), `finished` that the output
+ends by itself.
+
+Rows of ids end in EOS, and what follows it is not read: a server that gathers requests of different
+widths pads them with whatever the tensor's first element is. A row without EOS has no output and is
+truncated.
 
 A parser takes words with spaces between and returns trees over them; its `score` takes targets in
 their linear form, "(S (NP XX )NP )S".
@@ -71,14 +80,28 @@ class ServingModel(tf.Module):
     def _translate(self, inputs: tf.Tensor) -> Tensors:
         def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
             best = {name: x[:, 0] for name, x in self._outputs(hypotheses, sources).items()}
-            return {**best, "truncated": sources.truncated | ~hypotheses.finished[:, 0]}
+            return {**best, **_cuts(hypotheses, sources)}
 
-        empty = {**_no_outputs([0]), "truncated": tf.zeros([0], tf.bool)}
-        return self._in_parts(self._best, self._encode(inputs), results, empty)
+        empty = {**_no_outputs([0]), **_no_cuts()}
+        found = self._in_parts(self._best, self._encode(inputs), results, empty)
+        return _with_finished(found)
 
     def _nbest(self, inputs: tf.Tensor) -> Tensors:
-        empty = _no_outputs([0, self._options.beam_size])
-        return self._in_parts(self._all, self._encode(inputs), self._outputs, empty)
+        def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+            return {
+                **self._outputs(hypotheses, sources),
+                "truncated": sources.truncated,
+                "output_truncated": ~hypotheses.finished,
+            }
+
+        shape = [0, self._options.beam_size]
+        empty = {
+            **_no_outputs(shape),
+            "truncated": tf.zeros([0], tf.bool),
+            "output_truncated": tf.zeros(shape, tf.bool),
+        }
+        found = self._in_parts(self._all, self._encode(inputs), results, empty)
+        return _with_finished(found)
 
     def _outputs(self, hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
         """Return the text and score of each hypothesis, [B, N] both."""
@@ -128,17 +151,19 @@ class ServingModel(tf.Module):
             return {
                 "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
                 "scores": hypotheses.scores[:, 0],
-                "truncated": sources.truncated | ~hypotheses.finished[:, 0],
+                **_cuts(hypotheses, sources),
             }
 
-        empty = {
-            "ids": tf.zeros([0, width], tf.int32),
-            "scores": tf.zeros([0]),
-            "truncated": tf.zeros([0], tf.bool),
+        empty = {"ids": tf.zeros([0, width], tf.int32), "scores": tf.zeros([0]), **_no_cuts()}
+        found = _with_finished(self._in_parts(self._best, rows, results, empty))
+        used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
+        return {
+            **found,
+            "ids": tf.boolean_mask(found["ids"], used, axis=1),
+            # Of rows without EOS too, which are not searched for.
+            "truncated": found["truncated"] | rows.truncated,
+            "input_truncated": rows.truncated,
         }
-        outputs = self._in_parts(self._best, rows, results, empty)
-        used = tf.reduce_any(outputs["ids"] != vocabularies.PAD_ID, axis=0)
-        return {**outputs, "ids": tf.boolean_mask(outputs["ids"], used, axis=1)}
 
     def _encode(self, texts: tf.Tensor) -> tasks.Rows:
         assert self._text is not None
@@ -192,6 +217,27 @@ class ServingModel(tf.Module):
 
 def _no_outputs(shape: list[int]) -> Tensors:
     return {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
+
+
+def _cuts(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+    """Return what was cut off of the inputs and of the best outputs, [B] each."""
+    output_truncated = ~hypotheses.finished[:, 0]
+    return {
+        "truncated": sources.truncated | output_truncated,
+        "input_truncated": sources.truncated,
+        "output_truncated": output_truncated,
+    }
+
+
+def _no_cuts() -> Tensors:
+    names = ("truncated", "input_truncated", "output_truncated")
+    return {name: tf.zeros([0], tf.bool) for name in names}
+
+
+def _with_finished(found: Tensors) -> Tensors:
+    """Return the same with `finished` for output_truncated: a blank text's output is finished."""
+    finished = ~found["output_truncated"]
+    return {**{k: v for k, v in found.items() if k != "output_truncated"}, "finished": finished}
 
 
 def _has_tokenizer(model: translator.Translator) -> bool:

@@ -23,11 +23,12 @@ def write(path: str | os.PathLike[str], vocabulary, signature_names: Iterable[st
     first = vocabulary.byte_ids.stop if isinstance(vocabulary, vocabularies.Vocabulary) else 3
     tokens = list(range(first, min(first + _NUM_TOKENS, vocabulary.size)))
     text = vocabulary.decode(tokens)
+    ids = [*tokens, vocabularies.EOS_ID]
     with tf.io.TFRecordWriter(os.fspath(path)) as file:
         for name in sorted(signature_names):
             for size in BATCH_SIZES if name in ("serving_default", "from_ids") else (1,):
                 inputs = {
-                    "from_ids": {"ids": [tokens] * size},
+                    "from_ids": {"ids": [ids] * size},
                     "score": {"inputs": [text], "targets": [text]},
                 }.get(name, {"inputs": [text] * size})
                 request = protocol.request("model", inputs, signature_name=name)

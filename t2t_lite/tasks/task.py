@@ -134,7 +134,8 @@ class Task:
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function (outputs, references) -> all figures, as text of several lines.
 
-        Raises UserError at once where the language is no code such as "de".
+        Raises UserError at once where the language is no code such as "de"; "" is one that nobody
+        knows.
         """
         raise NotImplementedError
 
@@ -196,15 +197,17 @@ class GraphText(tf.Module):
 
 
 def rows_of_ids(ids: tf.Tensor, max_length: int, vocab_size: int) -> Rows:
-    """Return a client's ids [B, S], with or without EOS and padding, as Rows.
+    """Return a client's ids [B, S] as Rows.
 
-    Ids that there are not are left out.
+    A row ends at its first EOS, whatever follows; without one it has no tokens and is truncated.
+    Ids that there are not, and padding, are left out.
     """
-    is_token = (ids > vocabularies.EOS_ID) & (ids < vocab_size)
+    is_end = ids == vocabularies.EOS_ID
+    has_end = tf.reduce_any(is_end, axis=1)
+    before_end = (tf.cumsum(tf.cast(is_end, tf.int32), axis=1) == 0) & has_end[:, None]
+    is_token = before_end & (ids > vocabularies.EOS_ID) & (ids < vocab_size)
     is_blank = ~tf.reduce_any(is_token, axis=1)
-    return _end_rows(
-        tf.ragged.boolean_mask(ids, is_token), max_length, tf.constant(False), is_blank
-    )
+    return _end_rows(tf.ragged.boolean_mask(ids, is_token), max_length, ~has_end, is_blank)
 
 
 def _end(

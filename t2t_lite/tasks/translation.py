@@ -18,10 +18,11 @@ class Translation(task.Task):
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function that gives BLEU under each protocol, and chrF2."""
-        bleu.check_language(target_language)
+        if target_language:
+            bleu.check_language(target_language)
 
         def figures(outputs: Sequence[str], references: Sequence[str]) -> str:
             scores = bleu.scores(outputs, references, target_language=target_language)
-            return "\n".join(f"{s.value:6.2f}  {s.name:19}  {s.signature}" for s in scores)
+            return "\n".join(f"{score.value:6.2f}  {score.label}" for score in scores)
 
         return figures

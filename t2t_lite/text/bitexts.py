@@ -13,7 +13,7 @@ import html
 import os
 import pathlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from xml.etree import ElementTree
 
 from t2t_lite import errors
@@ -22,6 +22,7 @@ from t2t_lite.text import text_files
 Pairs = Iterator[tuple[str, str]]
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+_ENDLESS = re.compile(r"&#[0-9]{1000,};?")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -40,15 +41,20 @@ def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
     names = [text_files.plain_name(path.name) for path in paths]
     if len(paths) == 2:
         is_sgml = any(name.endswith(".sgm") for name in names)
-        return text_files.read_pairs(*paths, read=_segments if is_sgml else text_files.read_lines)
+        return text_files.read_pairs(*paths, read=_sgml if is_sgml else text_files.read_lines)
     return _units(paths[0], sides) if names[0].endswith(".tmx") else _columns(paths[0])
 
 
-def _segments(path: str | os.PathLike[str]) -> Iterator[str]:
+def _sgml(path: str | os.PathLike[str]) -> Iterator[str]:
+    return segments(text_files.read_lines(path))
+
+
+def segments(lines: Iterable[str]) -> Iterator[str]:
     """Yield the texts of <seg> elements, one a line; WMT's files are not well-formed XML."""
-    for line in text_files.read_lines(path):
+    for line in lines:
         for segment in _SEGMENT.findall(line):
-            yield html.unescape(segment).strip()
+            # Python does not read a number of thousands of digits, and no character has so many.
+            yield html.unescape(_ENDLESS.sub(text_files.REPLACEMENT, segment)).strip()
 
 
 def _columns(path: pathlib.Path) -> Pairs:
@@ -62,23 +68,39 @@ def _columns(path: pathlib.Path) -> Pairs:
 
 
 def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
-    with text_files.open_binary(path) as file:
+    languages: set[str] = set()
+    is_in_both = False
+    parents: list[ElementTree.Element] = []
+    with text_files.naming_damage(path), text_files.open_binary(path) as file:
         try:
-            events = ElementTree.iterparse(file, events=("start", "end"))
-            _, root = next(events)
-            for event, element in events:
-                if event == "end" and element.tag == "tu":
-                    yield _unit(element, sides)
-                    root.clear()  # what was read; else the whole file stays in memory
-        except ElementTree.ParseError as error:
+            for event, element in ElementTree.iterparse(file, events=("start", "end")):
+                if event == "start":
+                    parents.append(element)
+                    continue
+                parents.pop()
+                if element.tag == "tu":
+                    texts = _unit(element)
+                    is_in_both = is_in_both or texts.keys() >= set(sides)
+                    languages.update(texts)
+                    yield texts.get(sides[0], ""), texts.get(sides[1], "")
+                    if parents:
+                        parents[-1].clear()  # what was read; else the whole file stays in memory
+        # The latter two are of an encoding that there is not, or that the parser cannot use.
+        except (ElementTree.ParseError, LookupError, ValueError) as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
+    if languages and not is_in_both:
+        raise errors.UserError(
+            f"{path} has no unit in both {sides[0]!r} and {sides[1]!r}, only in "
+            f"{', '.join(sorted(languages))}: read it with a problem whose sides are two of these"
+        )
 
 
-def _unit(element: ElementTree.Element, sides: tuple[str, str]) -> tuple[str, str]:
+def _unit(element: ElementTree.Element) -> dict[str, str]:
+    """Return a translation unit's texts by language, "en" for en-GB."""
     texts = {}
     for variant in element.iter("tuv"):
         language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().partition("-")[0]
         segment = variant.find("seg")
         if segment is not None:
             texts[language] = "".join(segment.itertext())
-    return texts.get(sides[0], ""), texts.get(sides[1], "")
+    return texts

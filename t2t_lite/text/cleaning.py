@@ -4,6 +4,10 @@ import dataclasses
 
 from t2t_lite import fields
 
+# A text of more characters, some 25,000 tokens, is never encoded: no model learns from it, and one
+# of 24 million would take minutes and gigabytes.
+MAX_CHARACTERS = 100_000
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cleaning:
@@ -35,3 +39,8 @@ class Cleaning:
         if self.max_length_ratio and longer > self.max_length_ratio * shorter:
             return "length_ratio"
         return ""
+
+
+def is_overlong(inputs: str, targets: str) -> bool:
+    """Return whether a pair goes whatever the rules are, before it is encoded."""
+    return max(len(inputs), len(targets)) > MAX_CHARACTERS

@@ -1,10 +1,17 @@
-"""Tensor2tensor's `.subwords` vocabularies: so that data which t2t-datagen wrote can be used.
+"""Tensor2tensor's vocabularies: so that data which t2t-datagen wrote can be used.
 
-Text is cut into runs of letters or digits and runs of anything else; a single space between two
-runs of letters is left out. A run is escaped ("_" is \\\\u, "\\\\" is \\\\\\\\, a character outside
-the alphabet its number), ended with "_", and cut into the longest known subtokens from the left:
+    vocab.translate_ende_wmt32k.32768.subwords    subwords   (T2T before 1.9: vocab.ende.32768)
+    vocab.translate_ende_wmt_bpe32k.tokens        tokens     (T2T before 1.9: vocab.bpe.32000)
+
+Subwords: text is cut into runs of letters or digits and runs of anything else; a single space
+between two runs of letters is left out. A run is escaped ("_" is \\\\u, "\\\\" is \\\\\\\\, a
+character outside the alphabet its number), ended with "_", and cut into the longest known subtokens
+from the left:
 
     "Hallo, Welt"  ->  ["Hallo", ", ", "Welt"]  ->  ["Hall", "o_", ", _", "Welt_"]
+
+Tokens: text has them between blanks, cut into subwords already ("Wel@@ t"); one that the vocabulary
+lacks is UNK.
 
 There is no such tokenizer for a TensorFlow graph, so an exported model takes and gives ids.
 """
@@ -22,6 +29,7 @@ from t2t_lite import errors
 from t2t_lite.text import special_ids
 
 _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
+_UNKNOWN = "UNK"
 _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 
 
@@ -30,8 +38,9 @@ class SubwordVocabulary:
 
     def __init__(self, model_bytes: bytes):
         self.model_bytes = model_bytes
-        lines = model_bytes.decode("utf-8").split("\n")
-        self._pieces = [_unquoted(line) for line in lines if line]
+        self._pieces = self._read(model_bytes.decode("utf-8").split("\n"))
+        if not any(self._pieces):
+            raise ValueError("it is empty")
         self._ids = {piece: i for i, piece in enumerate(self._pieces) if piece}
         self._longest = max(map(len, self._pieces))
         self._alphabet = _ESCAPE_CHARACTERS.union(*self._pieces)
@@ -39,11 +48,16 @@ class SubwordVocabulary:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "SubwordVocabulary":
-        """Read a `vocab.*.subwords` file."""
+        """Read a vocabulary file of this kind; raise UserError where it is none."""
         try:
             return cls(pathlib.Path(path).read_bytes())
         except FileNotFoundError as error:
             raise errors.UserError(f"there is no vocabulary file {path}") from error
+        except ValueError as error:
+            raise errors.UserError(f"{path} is not tensor2tensor's vocabulary: {error}") from error
+
+    def _read(self, lines: Sequence[str]) -> list[str]:
+        return [_unquoted(line) for line in lines if line]
 
     @property
     def size(self) -> int:
@@ -97,6 +111,34 @@ class SubwordVocabulary:
             ids.append(token)
             start = end
         return tuple(ids)
+
+
+class TokenVocabulary(SubwordVocabulary):
+    """Encodes and decodes as T2T's TokenTextEncoder."""
+
+    def _read(self, lines: Sequence[str]) -> list[str]:
+        tokens = [line.strip() for line in lines]
+        return tokens[:-1] if tokens and not tokens[-1] else tokens  # the file ends in a line feed
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text's tokens, without EOS."""
+        unknown = self._ids.get(_UNKNOWN)
+        ids = [self._ids.get(token, unknown) for token in text.split()]
+        if None in ids:
+            token = text.split()[ids.index(None)]
+            raise errors.UserError(f"the vocabulary has neither {token!r} nor {_UNKNOWN}")
+        return [token for token in ids if token is not None]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the tokens up to EOS with blanks between; ids that there are not are dropped."""
+        return " ".join(self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size)
+
+
+def kind(start: bytes) -> type[SubwordVocabulary] | None:
+    """Return which of the two a file is that begins so, None for neither."""
+    if start.startswith((b"'<pad>", b'"<pad>')):
+        return SubwordVocabulary
+    return TokenVocabulary if start.startswith(b"<pad>\n<EOS>\n") else None
 
 
 def _unquoted(line: str) -> str:

@@ -5,7 +5,11 @@ its line, so two sides of a corpus never drift apart.
 """
 
 import bz2
+import codecs
 import contextlib
+import fcntl
+import functools
+import glob
 import gzip
 import io
 import itertools
@@ -13,6 +17,7 @@ import json
 import lzma
 import os
 import pathlib
+import secrets
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -22,8 +27,10 @@ from t2t_lite import errors
 
 REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
+_MAX_LINE = 1 << 26  # bytes; a small compressed file can hold a line of any length
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
+_INCOMPLETE = ".incomplete"
 _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, tarfile.TarError, EOFError)
 
 
@@ -56,21 +63,47 @@ def open_binary(path: Path) -> IO[bytes]:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
     with naming_damage(path), open_binary(path) as file:
-        yield from decode_lines(file)
+        yield from decode_lines(_bounded_lines(file, path), name=path)
 
 
-def decode_lines(lines: Iterable[bytes]) -> Iterator[str]:
+def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """Yield the lines of an open file; raise UserError for one that no memory should hold."""
+    lines = iter(functools.partial(file.readline, _MAX_LINE), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) == _MAX_LINE and not line.endswith(b"\n"):
+            raise errors.UserError(
+                f"{path}: line {number} has more than {_MAX_LINE >> 20} MB: expected text, "
+                "one sentence a line"
+            )
+        yield line
+
+
+def decode_lines(lines: Iterable[bytes], *, name: object = "the text") -> Iterator[str]:
     """Yield the lines of an open file as text, without their "\\n" (or "\\r\\n").
 
     A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
-    such a line is kept and can be counted.
+    such a line is kept and can be counted. Raises UserError, with the file's name, for UTF-16.
     """
     first = True
     for line in lines:
         if first:
-            line, first = line.removeprefix(b"\xef\xbb\xbf"), False
+            if _is_utf16(line):
+                raise errors.UserError(
+                    f"{name} is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
+                )
+            line, first = line.removeprefix(codecs.BOM_UTF8), False
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         yield line.decode("utf-8", errors="replace")
+
+
+def _is_utf16(first_line: bytes) -> bool:
+    """Return whether a file that begins so has a mark of UTF-16, or NUL for every other byte."""
+    if first_line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    even, odd = first_line[:2000:2], first_line[1:2000:2]
+    return len(even) > 3 and any(
+        2 * high.count(0) > len(high) and 0 not in low for high, low in ((even, odd), (odd, even))
+    )
 
 
 def read_pairs(
@@ -91,9 +124,28 @@ def read_pairs(
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write one line for each string, where a "\\n" inside one becomes a space."""
-    with replacing(path) as file:
-        file.writelines(line.replace("\n", " ").encode("utf-8") + b"\n" for line in lines)
+    """Write one line for each string, where a "\\n" inside one becomes a space.
+
+    The file is compressed as its suffix says, the same lines to the same bytes every time.
+    """
+    with replacing(path) as file, _compressing(file, pathlib.Path(path).suffix.lower()) as stream:
+        for line in lines:
+            stream.write(line.replace("\n", " ").encode("utf-8") + b"\n")
+
+
+def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Return what compresses into an open file; leaving it leaves the file open."""
+    if suffix == ".gz":
+        return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
+    if suffix == ".xz":
+        return lzma.open(file, "wb")
+    if suffix == ".bz2":
+        return bz2.open(file, "wb")
+    if suffix == ".zst":
+        import zstandard
+
+        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+    return contextlib.nullcontext(file)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -111,7 +163,8 @@ def is_special(path: Path) -> bool:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under `path` when it is complete.
 
-    A link stays one, what it points to is replaced. What is no file is written to as it is.
+    A link stays one, what it points to is replaced. What is no file is written to as it is. Of
+    several writers at once the last to finish has the file.
     """
     if is_special(path):
         with open(path, "wb") as file:
@@ -119,16 +172,40 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         return
     path = pathlib.Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".incomplete")
+    _remove_leftovers(path)
+    name = f"{path.name}.{os.getpid()}-{secrets.token_hex(4)}{_INCOMPLETE}"
+    temporary = path.with_name(name)
     try:
-        with open(temporary, "wb") as file:
+        with _locked(temporary) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            os.replace(temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextlib.contextmanager
+def _locked(path: pathlib.Path) -> Iterator[IO[bytes]]:
+    """Open a new file with a lock that says its writer lives, where the file system has locks."""
+    with contextlib.ExitStack() as stack:
+        while True:
+            file = stack.enter_context(open(path, "xb"))
+            with contextlib.suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if path.exists():  # if not, it was taken for a leftover before it was locked
+                break
+        yield file
+
+
+def _remove_leftovers(path: pathlib.Path) -> None:
+    """Remove what writers of `path` that were killed left behind."""
+    for leftover in path.parent.glob(f"{glob.escape(path.name)}.*{_INCOMPLETE}"):
+        # No file, gone meanwhile, or locked: its writer lives.
+        with contextlib.suppress(OSError), open(leftover, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            leftover.unlink()
 
 
 @contextlib.contextmanager
@@ -139,12 +216,18 @@ def naming_damage(source: object) -> Iterator[None]:
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no file {source}") from error
     except Exception as error:
-        # zstandard is imported for its own files only, so its error goes by its name
-        if not isinstance(error, _DAMAGE) and type(error).__name__ != "ZstdError":
+        # zstandard is imported for its own files only, so its error goes by its name; bz2 raises
+        # an OSError that no system call made
+        is_of_bz2 = type(error) is OSError and error.errno is None
+        if not (isinstance(error, _DAMAGE) or is_of_bz2 or type(error).__name__ == "ZstdError"):
             raise
         raise errors.UserError(
             f"{source} is damaged or not what its suffix says: {error}"
         ) from error
+
+
+# Bytes of a .zst file that are decompressed at a time: 4 bytes can stand for 128 KB.
+_ZSTD_BLOCK = 1 << 10
 
 
 class _ZstdFile(io.RawIOBase):
@@ -159,7 +242,7 @@ class _ZstdFile(io.RawIOBase):
         self._file = open(path, "rb")  # noqa: SIM115 (close() closes it)
         self._new_frame = zstandard.ZstdDecompressor().decompressobj
         self._frame: Any = None
-        self._decoded = b""
+        self._decoded = memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -167,14 +250,14 @@ class _ZstdFile(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while not self._decoded:
             compressed = self._frame.unused_data if self._frame and self._frame.eof else b""
-            compressed = compressed or self._file.read(1 << 17)
+            compressed = compressed or self._file.read(_ZSTD_BLOCK)
             if not compressed:
                 if self._frame and not self._frame.eof:
                     raise EOFError("it ends inside a frame")
                 return 0
             if self._frame is None or self._frame.eof:
                 self._frame = self._new_frame()
-            self._decoded = self._frame.decompress(compressed)
+            self._decoded = memoryview(self._frame.decompress(compressed))
         count = min(len(buffer), len(self._decoded))
         buffer[:count], self._decoded = self._decoded[:count], self._decoded[count:]
         return count

@@ -64,11 +64,28 @@ class Vocabulary:
     def load(cls, path: str | os.PathLike[str]) -> "Vocabulary":
         """Read a `vocab.*.model` file; raise UserError where it is none."""
         try:
-            return cls(pathlib.Path(path).read_bytes())
+            vocabulary = cls(pathlib.Path(path).read_bytes())
+            vocabulary._check()
+            return vocabulary
         except FileNotFoundError as error:
             raise errors.UserError(f"there is no vocabulary file {path}") from error
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:
             raise errors.UserError(f"{path} is not a SentencePiece model") from error
+        except errors.UserError as error:
+            raise errors.UserError(f"{path} is no vocabulary of t2t-lite: {error}") from error
+
+    def _check(self) -> None:
+        """Raise UserError where the ids that this package counts on mean something else."""
+        model = self._processor
+        reserved = model.pad_id(), model.eos_id(), model.unk_id()
+        if reserved != (PAD_ID, EOS_ID, UNK_ID):
+            raise errors.UserError(
+                f"expected PAD {PAD_ID}, EOS {EOS_ID}, UNK {UNK_ID}; got {reserved}"
+            )
+        pieces = [self.piece(token) for token in range(self.size)]  # each must be UTF-8
+        first = self.byte_ids.start
+        if pieces[first : first + 256] != [f"<0x{byte:02X}>" for byte in range(256)]:
+            raise errors.UserError("expected the 256 bytes one after the other among its pieces")
 
     @property
     def size(self) -> int:
@@ -123,12 +140,18 @@ class Vocabulary:
 
 
 def load(path: str | os.PathLike[str]) -> Vocabulary | t2t_vocabulary.SubwordVocabulary:
-    """Read a vocabulary file of either kind, `.model` (ours) or `.subwords` (tensor2tensor's).
+    """Read a vocabulary file of either kind, `.model` (ours) or one of tensor2tensor's.
 
     `tokenizer()` of the latter raises UserError: it has no form for a graph.
     """
-    if pathlib.Path(path).suffix == ".subwords":
+    path = pathlib.Path(path)
+    if path.suffix == ".subwords":
         return t2t_vocabulary.SubwordVocabulary.load(path)
+    if path.suffix != ".model" and path.is_file():  # T2T's older names tell nothing
+        with path.open("rb") as file:
+            of_t2t = t2t_vocabulary.kind(file.read(20))
+        if of_t2t:
+            return of_t2t.load(path)
     return Vocabulary.load(path)
 
 

@@ -1,11 +1,23 @@
 """What to train on and how: strategy, XLA and precision, where "auto" has to decide."""
 
+import contextlib
+import json
 import os
 import pathlib
+import re
 
 import tensorflow as tf
 
 from t2t_lite import errors
+
+_WORKERS = ("chief", "worker")  # the types of tasks that train
+_BFLOAT16_SINCE = (8, 0)  # compute capability of GPUs that multiply it (Ampere)
+# Where Linux says what is free, and a container's limit (cgroup version 2 and 1).
+_MEMORY_LIMITS = {
+    "/proc/meminfo": r"MemAvailable: +(\d+)( kB)",
+    "/sys/fs/cgroup/memory.max": r"^(\d+)()",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes": r"^(\d+)()",
+}
 
 
 def check(name: str) -> None:
@@ -34,12 +46,24 @@ def strategy(name: str) -> tf.distribute.Strategy:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Return whether this process writes: of several workers, only the first one does."""
+    """Return whether this process writes.
+
+    Of several that is, as for TensorFlow, the task of type "chief", or where the cluster has none
+    worker 0.
+    """
     resolver = strategy.cluster_resolver
-    return resolver is None or (resolver.task_type, resolver.task_id) in (
-        ("worker", 0),
-        ("chief", 0),
-    )
+    if resolver is None:
+        return True
+    has_chief = "chief" in resolver.cluster_spec().jobs
+    return (resolver.task_type, resolver.task_id) == ("chief" if has_chief else "worker", 0)
+
+
+def num_workers(strategy: tf.distribute.Strategy) -> int:
+    """Return the number of processes that train together."""
+    if strategy.cluster_resolver is None:
+        return 1
+    cluster = strategy.cluster_resolver.cluster_spec().as_dict()
+    return sum(len(cluster.get(kind, [])) for kind in _WORKERS)
 
 
 def use_xla(choice: str) -> bool:
@@ -51,8 +75,10 @@ def precision(choice: str) -> str:
     """Return "float32" or "bfloat16"; "auto" is the latter where the hardware multiplies it."""
     if choice != "auto":
         return choice
-    if tf.config.list_physical_devices("GPU"):
-        return "bfloat16"
+    if gpus := tf.config.list_physical_devices("GPU"):
+        details = map(tf.config.experimental.get_device_details, gpus)
+        capable = all(one.get("compute_capability", (0,)) >= _BFLOAT16_SINCE for one in details)
+        return "bfloat16" if capable else "float32"
     try:
         features = pathlib.Path("/proc/cpuinfo").read_text()
     except OSError:
@@ -65,8 +91,32 @@ def dtype_policy(precision: str) -> str:
     return "mixed_bfloat16" if precision == "bfloat16" else "float32"
 
 
+def memory() -> int:
+    """Return the bytes of memory that this process may still have, as machine and cgroups say."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path, number in _MEMORY_LIMITS.items():
+        with contextlib.suppress(OSError):  # there is no such file
+            if found := re.search(number, pathlib.Path(path).read_text("ascii")):
+                limits.append(int(found[1]) * (1024 if found[2] else 1))
+    return min(limits)
+
+
 def _in_cluster() -> bool:
-    return bool(os.environ.get("TF_CONFIG"))
+    """Return whether TF_CONFIG makes this process one of a cluster's; UserError if it is wrong."""
+    text = os.environ.get("TF_CONFIG")
+    try:
+        given = json.loads(text or "{}")
+        cluster, task = given.get("cluster"), given.get("task", {})
+        if not cluster:
+            return False
+        if task["type"] in _WORKERS and task["index"] in range(len(cluster[task["type"]])):
+            return True
+    except (AttributeError, KeyError, TypeError, ValueError):
+        pass
+    raise errors.UserError(
+        'TF_CONFIG is {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", '
+        f'"index": 0}}}}, with a task of type chief or worker that the cluster has; got {text}'
+    )
 
 
 def _devices() -> list[str]:

@@ -1,7 +1,7 @@
 """Figures of the dev split while a model trains: likelihood and real decoding."""
 
 import pathlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from t2t_lite import config
 from t2t_lite.data import manifest, pipeline
@@ -21,6 +21,11 @@ class Figures(NamedTuple):
     tokens: metrics.Evaluation
     score: float | None
     score_name: str
+
+    @property
+    def best_by(self) -> float:
+        """What the best weights have most of: the score, or the loss below 0."""
+        return -self.tokens.loss if self.score is None else self.score
 
     def scalars(self) -> dict[str, float]:
         """Return the figures under TensorBoard's names."""
@@ -43,6 +48,9 @@ class Evaluator:
 
     Args:
       sentences: how many of the dev split are decoded, from its start; 0: none.
+
+    `measure` says what `Figures.best_by` of these figures is, for `best.Best`. `is_empty` says that
+    the dev split has no pairs, so that there are no figures.
     """
 
     def __init__(
@@ -63,6 +71,8 @@ class Evaluator:
         self._translator = translator.Translator(model, task)
         text = manifest.problem_text(data_dir, problem, "dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
+        self.is_empty = manifest.load(data_dir, problem).pairs("dev") == 0
+        self.measure = self._measure()
 
     def evaluate(self) -> Figures:
         """Return the figures of the model as it is now."""
@@ -78,6 +88,20 @@ class Evaluator:
         for batch in batches:
             counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
         return Figures(metrics.evaluation(*counts), self._decode(), self._task.score_name)
+
+    def _measure(self) -> dict[str, Any]:
+        dev = pipeline.content_hash(self._problem, self._data_dir, "dev")[:16]
+        if not self._sources:
+            return {"score": "loss", "dev": dev}
+        decoding = self._translator.options
+        return {
+            "score": self._task.score_name,
+            "dev": dev,
+            "sentences": len(self._sources),
+            "beam_size": decoding.beam_size,
+            "alpha": decoding.alpha,
+            "extra_length": decoding.extra_length,
+        }
 
     def _decode(self) -> float | None:
         if not self._sources:

@@ -1,9 +1,12 @@
-"""A polite stop: SIGTERM or Ctrl-C ends training after the step at hand."""
+"""A polite stop: SIGTERM, Ctrl-C or a lost connection ends training after the step at hand."""
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Iterator
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Interruption:
@@ -15,7 +18,10 @@ class Interruption:
 
 @contextlib.contextmanager
 def listening() -> Iterator[Interruption]:
-    """Keep SIGTERM and SIGINT in mind instead of dying of them; a second one kills as usual."""
+    """Keep these signals in mind instead of dying of them; a second one kills as usual.
+
+    One that is ignored, as nohup has SIGHUP, stays so.
+    """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption  # only the main thread may handle signals
@@ -23,11 +29,12 @@ def listening() -> Iterator[Interruption]:
 
     def remember(number, _):
         interruption.signal = signal.Signals(number).name
+        if number == signal.SIGHUP:
+            _leave_terminal()
         restore()
 
-    earlier = {
-        number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)
-    }
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    earlier = {number: signal.signal(number, remember) for number in heeded}
 
     def restore():
         for number, handler in earlier.items():
@@ -37,3 +44,10 @@ def listening() -> Iterator[Interruption]:
         yield interruption
     finally:
         restore()
+
+
+def _leave_terminal() -> None:
+    """Write no more to a terminal that is gone: that would fail before anything is saved."""
+    for descriptor in (1, 2):
+        if os.isatty(descriptor):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

@@ -38,7 +38,12 @@ class TrainerOptions:
     precision: Literal["auto", "float32", "bfloat16"] = fields.option(
         "auto", "Of the matrix products; auto: bfloat16 where the hardware has it."
     )
-    random_seed: int = fields.option(1, "Of weights, data order and dropout.")
+    random_seed: int = fields.option(1, "Of weights, data order and dropout.", at_least=0)
+    deterministic: bool = fields.option(
+        False,
+        "Make GPUs add in one order, which is slower: the same bits from each run. A CPU does so "
+        "without.",
+    )
 
     def __post_init__(self) -> None:
         fields.check(self)

@@ -5,8 +5,8 @@ import dataclasses
 import math
 import pathlib
 import time
-from collections.abc import Iterator, Mapping
-from typing import IO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any
 
 import keras
 import numpy as np
@@ -17,9 +17,12 @@ from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
 from t2t_lite.model import transformer
 from t2t_lite.run import best, checkpoint, output_dir
+from t2t_lite.run import identity as identities
 from t2t_lite.tasks import catalog
+from t2t_lite.tasks import task as tasks
 from t2t_lite.text import text_files, vocabulary
 from t2t_lite.train import (
+    agreement,
     cost,
     devices,
     evaluator,
@@ -57,11 +60,13 @@ def prepare(
     hparams_set: str,
     options: trainer_options.TrainerOptions,
 ) -> "Training":
-    """Make or open the output_dir `directory` and make the model; `Training.run` does the rest.
+    """Make the model for an output_dir `directory`; `Training.run` makes or opens that.
 
     Raises UserError for data of another problem, an output_dir with other settings, and hparams or
-    a strategy that do not go with the problem or the machine; a new output_dir is not made then.
+    options that do not go with the problem or the machine; nothing is written then.
     """
+    if options.deterministic:
+        tf.config.experimental.enable_op_determinism()
     data = manifest.load(data_dir, problem)
     task = catalog.kind(problem.task)(vocabulary.load(data.vocabulary_path))
     if hparams.guided_alignment and task.alignment is None:
@@ -69,21 +74,32 @@ def prepare(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
             "--hparams_set or add --hparams=guided_alignment=0"
         )
-    devices.check(options.strategy)
+    strategy = devices.strategy(options.strategy)
+    if options.early_stopping_patience and strategy.cluster_resolver is not None:
+        raise errors.UserError("--early_stopping_patience works with one worker only")
     run = output_dir.Run(
         problem=problem.name,
         task=problem.task,
         data_dir=str(pathlib.Path(data_dir).resolve()),
+        data_sha256=pipeline.content_hash(problem, data_dir, "train"),
         vocabulary=data.vocabulary_path.name,
         vocab_size=data.vocabulary["size"],
         hparams_set=hparams_set,
-        precision=devices.precision(options.precision),
+        precision=_precision(options.precision, directory),
         random_seed=options.random_seed,
     )
-    output = output_dir.open_or_create(
-        directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path
+    output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
+    _check_memory(problem, data_dir, hparams=hparams, vocab_size=run.vocab_size)
+    return Training(
+        problem,
+        task,
+        data_dir=data_dir,
+        directory=directory,
+        hparams=hparams,
+        run=run,
+        options=options,
+        strategy=strategy,
     )
-    return Training(problem, data_dir=data_dir, output=output, options=options)
 
 
 class Training:
@@ -91,9 +107,13 @@ class Training:
 
     Args:
       problem: what to learn.
+      task: of the problem, with the vocabulary of the data.
       data_dir: its data.
-      output: the output_dir, whose hparams and run.json count.
+      directory: the output_dir.
+      hparams: the model and its training.
+      run: what the output_dir records.
       options: how to run.
+      strategy: on which devices.
 
     `batches` are what `train_step` gets, one by one.
     """
@@ -101,25 +121,32 @@ class Training:
     def __init__(
         self,
         problem: problems.Problem,
+        task: tasks.Task,
         *,
         data_dir: str | pathlib.Path,
-        output: output_dir.OutputDir,
+        directory: str | pathlib.Path,
+        hparams: config.HParams,
+        run: output_dir.Run,
         options: trainer_options.TrainerOptions,
+        strategy: tf.distribute.Strategy,
     ):
         self._problem = problem
         self._data_dir = data_dir
-        self._directory = output.path
-        self._hparams = hparams = output.hparams
+        self._directory = pathlib.Path(directory)
+        self._hparams = hparams
+        self._run = run
         self._options = options
-        self._strategy = devices.strategy(options.strategy)
-        self._is_chief = devices.is_chief(self._strategy)
-        if options.early_stopping_patience and self._strategy.cluster_resolver is not None:
-            raise errors.UserError("--early_stopping_patience works with one worker only")
-        self._task = catalog.task_of_run(output.run.task, vocabulary.load(output.vocabulary_path))
+        self._strategy = strategy
+        self._is_chief = devices.is_chief(strategy)
+        self._task = task
+        self._vocabulary_path = manifest.load(data_dir, problem).vocabulary_path
+        self._identity = identities.of(hparams, self._vocabulary_path)
+        self._workers = agreement.Workers(strategy)
+        self._workers.agree("settings", **self._settings())
         keras.utils.set_random_seed(options.random_seed)
         with self._strategy.scope():
             self._model = transformer.Transformer(
-                hparams, output.run.vocab_size, dtype=devices.dtype_policy(output.run.precision)
+                hparams, run.vocab_size, dtype=devices.dtype_policy(run.precision)
             )
             self._variables = self._model.named_variables()
             adam = optimizer.Adam(
@@ -139,13 +166,13 @@ class Training:
         )
         self.batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
-            output.path,
+            self._directory,
             variables=self._variables,
             slots=adam.slots(),
             data=self.batches,
+            identity=self._identity,
             keep=options.keep_checkpoint_max,
         )
-        self._best = best.Best(output.path)
         self._evaluator = evaluator.Evaluator(
             problem,
             data_dir,
@@ -154,47 +181,81 @@ class Training:
             task=self._task,
             sentences=options.eval_sentences,
         )
+        self._best = best.Best(
+            self._directory, measure=self._evaluator.measure, identity=self._identity
+        )
+        self._remarks = self._check_evaluation()
+        if options.warm_start_from and not checkpoint.list_checkpoints(self._directory):
+            self._remarks += self._warm_start(options.warm_start_from)
         self._throughput = throughput.Throughput()
         self._skipped = 0
 
     def run(self, stream: IO[str]) -> Summary:
         """Train from the newest checkpoint, if there is one, until `hparams.train_steps`.
 
-        Evaluates and saves in between. Progress is shown on `stream`.
+        Evaluates and saves in between. Progress is shown on `stream`. Raises UserError where
+        another process trains in this output_dir.
         """
-        first, damaged = self._checkpoints.restore_latest()
+        with contextlib.ExitStack() as stack:
+            first, damaged = self._begin(stack)
+            report = reporter.Reporter(
+                self._directory if self._is_chief else None,
+                stream=stream if self._is_chief else None,
+                first_step=first,
+                last_step=self._hparams.train_steps,
+            )
+            for prefix in damaged:
+                report.line(f"{prefix} is damaged; the checkpoint before it is used")
+            self._introduce(first, report)
+            started = time.monotonic()
+            step, stopped_by = self._train(first, report)
+            report.close()
+            return self._summary(step - first, time.monotonic() - started, stopped_by)
+
+    def _begin(self, stack: contextlib.ExitStack) -> tuple[int, Sequence[str]]:
+        """Open the output_dir until `stack` closes; return the step and what was passed over.
+
+        All workers go on from the same weights, and none where the chief cannot.
+        """
+        with self._workers.all_or_none():
+            if self._is_chief:
+                stack.enter_context(output_dir.only_one(self._directory))
+                output_dir.open_or_create(
+                    self._directory,
+                    hparams=self._hparams,
+                    run=self._run,
+                    vocabulary_path=self._vocabulary_path,
+                )
+                self._checkpoints.remove_leftovers()
+        with self._workers.all_or_none():
+            first, damaged = self._checkpoints.restore_latest()
+        if self._workers.count > 1:
+            weights = agreement.fingerprint(self._variables)
+            self._workers.agree("weights", step=first, weights=weights)
+        return first, damaged
+
+    def _train(self, first: int, report: reporter.Reporter) -> tuple[int, str | None]:
+        """Make the updates after step `first`; return the last step and what stopped it."""
         last = self._hparams.train_steps
-        report = reporter.Reporter(
-            self._directory if self._is_chief else None,
-            stream=stream if self._is_chief else None,
-            first_step=first,
-            last_step=last,
-        )
-        for prefix in damaged:
-            report.line(f"{prefix} is damaged; the checkpoint before it is used")
-        if first == 0 and self._options.warm_start_from:
-            self._warm_start(self._options.warm_start_from, report)
-        self._introduce(first, report)
-        step, stopped_by = first, None
-        started = saved = time.monotonic()
+        step, saved = first, time.monotonic()
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
                 self.update(step, report)
                 self._profile(step - first)
-                stopped_by = interrupted.signal
+                # All stop after the same step; a worker that is told nothing itself says SIGTERM.
+                stopped_by = None
+                if self._workers.any(bool(interrupted.signal)):
+                    stopped_by = interrupted.signal or "SIGTERM"
+                elif self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
+                    # Before the step's checkpoint: where this is killed, it is done again.
+                    self._evaluate(step, report)
+                    stopped_by = "patience" if self._is_patience_over(step) else None
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
                     self._save(step)
                     saved = time.monotonic()
                 if stopped_by:
-                    break
-                if self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
-                    self._evaluate(step, report)
-                    if self._is_patience_over(step):
-                        stopped_by = "patience"
-                        self._save(step)
-                        break
-        report.close()
-        return self._summary(step - first, time.monotonic() - started, stopped_by)
+                    return step, stopped_by
+        return step, None
 
     def update(self, step: int, report: reporter.Reporter) -> None:
         """Make update number `step` (from 1) with the next batch and report it."""
@@ -246,26 +307,30 @@ class Training:
         """Count a step whose update was left out; stop where that is one too many."""
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
-        lines = [
-            "\t".join(
-                self._task.vocabulary.decode(batch[side][row].numpy()) for side in throughput.SIDES
-            )
-            for row in range(batch["inputs"].shape[0])
-        ]
-        text_files.write_lines(path, lines)
+        if self._is_chief:
+            lines = [
+                "\t".join(
+                    self._task.vocabulary.decode(batch[side][row].numpy())
+                    for side in throughput.SIDES
+                )
+                for row in range(batch["inputs"].shape[0])
+            ]
+            text_files.write_lines(path, lines)
         problem = f"step {step}: loss {loss}, gradient norm {norm}; its batch is in {path}"
         if self._skipped > self._options.max_skipped_steps:
             raise errors.UserError(
-                f"{problem}. The weights and the checkpoints before it are intact: lower "
-                "learning_rate_scale, use --precision=float32, or raise --max_skipped_steps"
+                f"{problem}. The weights and the checkpoints before it are intact: raise "
+                "--max_skipped_steps, or with a lower learning_rate_scale or --precision=float32 "
+                f"begin another --output_dir with --warm_start_from={self._directory}"
             )
         report.line(f"{problem}; the update was left out")
 
     def _evaluate(self, step: int, report: reporter.Reporter) -> None:
         """Measure the dev split and keep the best weights."""
+        if self._evaluator.is_empty:
+            return
         figures = self._evaluator.evaluate()
-        score = -figures.tokens.loss if figures.score is None else figures.score
-        is_best = self._best.offer(step, score, self._variables)
+        is_best = self._best.offer(step, figures.best_by, self._variables)
         text = f"{figures}  (best so far)" if is_best else str(figures)
         report.evaluation(step, self._problem.name, figures.scalars(), text)
 
@@ -282,22 +347,64 @@ class Training:
             return step % self._options.save_checkpoints_steps == 0
         return time.monotonic() - saved >= self._options.save_checkpoints_secs
 
-    def _warm_start(self, source: str, report: reporter.Reporter) -> None:
-        """Take the weights whose names and shapes match; say what is left over on either side."""
+    def _check_evaluation(self) -> list[str]:
+        """Say why nothing is evaluated, or not compared with the best; UserError if it must be."""
+        if self._evaluator.is_empty:
+            remark = "the dev split is empty: nothing is evaluated, and no checkpoint is the best"
+        elif self._best.difference:
+            remark = (
+                f"{self._directory}/best was chosen by another measure ({self._best.difference}) "
+                "and stays as it is; move it away to have the best by this one"
+            )
+        else:
+            return []
+        if self._options.early_stopping_patience:
+            raise errors.UserError(f"--early_stopping_patience compares dev scores: {remark}")
+        return [remark]
+
+    def _warm_start(self, source: str) -> list[str]:
+        """Take the weights whose names and shapes match; say what is left over on either side.
+
+        Raises UserError for weights of another vocabulary and where none fits.
+        """
         prefix = checkpoint.resolve(source)
+        of_source = checkpoint.identity_of(prefix)
+        if of_source and of_source.vocabulary != self._identity.vocabulary:
+            old, new = of_source.vocabulary, self._identity.vocabulary
+            raise errors.UserError(
+                f"--warm_start_from={source} was trained with another vocabulary (SHA-256 "
+                f"{identities.shown(old)}..., here {identities.shown(new)}...): its weights stand "
+                "for other tokens; give data that were generated with its vocabulary"
+            )
         missing, unused = checkpoint.restore_fitting_weights(prefix, self._variables)
         count = len(self._variables) - len(missing)
-        report.line(f"warm start: {count} of {len(self._variables)} weights from {prefix}")
+        if not count:
+            raise errors.UserError(
+                f"--warm_start_from={source}: none of its weights has the name and shape of one of "
+                "this model's; give a model of like size"
+            )
+        remarks = [f"warm start: {count} of {len(self._variables)} weights from {prefix}"]
+        if of_source and (difference := of_source.difference(self._identity)):
+            remarks.append(f"warm start: the model is another one: {difference}")
         if missing:
-            report.line(f"warm start: keep their random start: {', '.join(missing)}")
+            remarks.append(f"warm start: keep their random start: {', '.join(missing)}")
         if unused:
-            report.line(f"warm start: are not used: {', '.join(unused)}")
+            remarks.append(f"warm start: are not used: {', '.join(unused)}")
+        return remarks
+
+    def _settings(self) -> dict[str, Any]:
+        """Return what all workers must have in common."""
+        settings = dataclasses.asdict(self._hparams) | dataclasses.asdict(self._run)
+        del settings["data_dir"], settings["versions"]
+        return settings
 
     def _profile(self, local_step: int) -> None:
         """Write a TensorFlow profile of ten steps where that is asked for."""
-        if self._options.profile and local_step == _PROFILED_STEPS.start - 1:
+        if not self._options.profile or not self._is_chief:
+            return
+        if local_step == _PROFILED_STEPS.start - 1:
             tf.profiler.experimental.start(str(self._directory))
-        if self._options.profile and local_step == _PROFILED_STEPS.stop - 1:
+        if local_step == _PROFILED_STEPS.stop - 1:
             tf.profiler.experimental.stop()
 
     def _flops(self, batch: Mapping[str, tf.Tensor]) -> int:
@@ -321,6 +428,8 @@ class Training:
         if too_long := self._too_long():
             limit = f"max_length={self._hparams.max_length} tokens"
             report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
+        for remark in self._remarks:
+            report.line(remark)
 
     def _summary(self, num_steps: int, seconds: float, stopped_by: str | None) -> Summary:
         peak = cost.matmul_peak(self._model.compute_dtype)
@@ -335,20 +444,64 @@ class Training:
         )
 
 
+def _precision(choice: str, directory: str | pathlib.Path) -> str:
+    """Return the precision that is asked for; "auto" continues a run as it was begun."""
+    path = pathlib.Path(directory)
+    if choice == "auto" and (path / output_dir.RUN_FILE).exists():
+        existing = output_dir.read(path)
+        if existing.has_weights:
+            return existing.run.precision
+    return devices.precision(choice)
+
+
+def _check_memory(
+    problem: problems.Problem,
+    data_dir: str | pathlib.Path,
+    *,
+    hparams: config.HParams,
+    vocab_size: int,
+) -> None:
+    """Raise UserError where training needs more memory than the machine has.
+
+    The system would kill the process without a word. A GPU's memory is not counted: when that is
+    full, TensorFlow says so.
+    """
+    if tf.config.list_physical_devices("GPU"):
+        return
+    sizes = {"batch_tokens": hparams.batch_tokens, "max_length": hparams.max_length}
+    if hparams.packing:
+        shapes = [pipeline.packed_shape(problem, data_dir, **sizes)]
+    else:
+        shapes = pipeline.bucket_shapes(problem, data_dir, **sizes, max_buckets=hparams.max_buckets)
+    needs = [
+        cost.memory(hparams, vocab_size, batch=batch, source=source, target=target)
+        for batch, source, target in shapes
+    ]
+    weights, batch = max(needs)
+    has = devices.memory()
+    if weights + batch > has:
+        count = cost.num_parameters(hparams, vocab_size)
+        lower = "d_model, d_ff or the number of layers"
+        if weights <= has:
+            lower = "max_tokens_per_device, batch_tokens or max_length"
+        raise errors.UserError(
+            f"training {count:,} parameters needs at least {(weights + batch) / 1e9:,.1f} GB of "
+            f"memory (weights, gradients and moments {weights / 1e9:,.1f}, a batch "
+            f"{batch / 1e9:,.1f}), and {has / 1e9:,.1f} GB are free here: lower {lower}"
+        )
+
+
 @contextlib.contextmanager
 def _naming_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[None]:
     """Turn what TensorFlow raises for a lost worker and full memory into what to do about it."""
     try:
-        yield
-    except tf.errors.UnavailableError as error:
-        raise errors.UserError(
-            f"a worker was lost at step {step}; start the same command on every worker again, "
-            "training continues from the last checkpoint"
-        ) from error
+        with agreement.naming_loss(f"at step {step}"):
+            yield
     except tf.errors.ResourceExhaustedError as error:
         raise errors.UserError(
             f"out of memory at step {step} with a batch of {_shape(batch)}: lower "
-            "max_tokens_per_device (same result, more parts) or max_length in --hparams"
+            "max_tokens_per_device in --hparams (the same result in more parts), or begin another "
+            "--output_dir with a lower max_length"
         ) from error
 
 

@@ -51,6 +51,20 @@ def test_json_holds_the_same_figures(capsys, files):
     }
 
 
+@pytest.mark.parametrize("flags", [[], ["--compare={other}"]])
+def test_without_a_language_the_figures_that_need_it_say_which_they_took(capsys, files, flags):
+    args = [*_sides(files), *(flag.format(other=files["other"]) for flag in flags)]
+    status, out, err = _run(capsys, *args)
+    remark = "(English rules: no --target_language was given)"
+    assert status == 0
+    assert [remark in line for line in out.splitlines()[-6:]] == [False] * 4 + [True] * 2
+    assert err.count("\n") == 1
+    assert "give --target_language" in err
+    _, out, err = _run(capsys, *args, "--target_language=en")
+    assert remark not in out + err
+    assert err == ""
+
+
 def test_confidence_adds_the_interval(capsys, files):
     _, out, _ = _run(capsys, *_sides(files), "--confidence")
     assert all(" ± " in line and "bs:1000" in line for line in out.splitlines())

@@ -37,6 +37,14 @@ def test_a_corpus_becomes_data(corpus, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+def test_a_line_without_end_is_named(corpus, tmp_path, capsys):
+    for side in ("source", "target"):
+        (corpus / f"train.{side}").write_text("a dog\n" + "x" * 100_001 + "\na cat\n" * 20)
+    assert _run("problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}") == 0
+    out = capsys.readouterr().out
+    assert "dropped what has more than 100,000 characters a side: pair 2" in out
+
+
 @pytest.mark.parametrize(
     ("flags", "status", "message"),
     [

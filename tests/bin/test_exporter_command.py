@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import pytest
 import tensorflow as tf
 import tiny_run
@@ -60,9 +63,37 @@ def test_tensor2tensors_vocabulary_has_ids_only_and_it_says_so(shared_data, tmp_
     assert "signatures from_ids\nthe vocabulary is tensor2tensor's" in capsys.readouterr().out
     signatures = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures
     assert list(signatures) == ["from_ids"]
-    found = signatures["from_ids"](ids=tf.constant([subwords.encode("A dog runs.")]))
+    found = signatures["from_ids"](ids=tf.constant([[*subwords.encode("A dog runs."), 1]]))
     model = translator.Translator.from_output_dir(target)
     assert tuple(found["ids"].numpy()[0]) == model.translate(["A dog runs."])[0].ids
+
+
+def test_ctrl_c_ends_it_with_130_and_leaves_nothing(run_dir, tmp_path, monkeypatch, capsys):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tf.saved_model, "save", interrupt)
+    assert _export(f"--output_dir={run_dir}", f"--export_dir={tmp_path}") == 130
+    assert capsys.readouterr().err.splitlines() == ["t2t-lite-exporter: interrupted"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(run_dir, tmp_path):
+    """A limit on the size of files stands for the disk; TensorFlow itself writes the weights."""
+    code = (
+        "import resource, sys; from t2t_lite.bin import exporter;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000)); sys.exit(exporter.main())"
+    )
+    flags = [f"--output_dir={run_dir}", f"--export_dir={tmp_path}"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *flags], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("-c: the export cannot be written: ")
+    assert "File too large" in last
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -79,6 +110,13 @@ def test_tensor2tensors_vocabulary_has_ids_only_and_it_says_so(shared_data, tmp_
             "as --precision",
         ),
         (["--output_dir=RUN", "--export_dir=e", "--max_source_length=1"], 2, "max_source_length"),
+        (
+            ["--output_dir=RUN", "--export_dir=e", "--decode_hparams=sampling=true,seed=3"],
+            1,
+            "an export searches, and returns the best output (serving_default) or all beam_size of "
+            "them (nbest): leave out sampling, seed",
+        ),
+        (["--output_dir=RUN", "--export_dir=e", "--decode_hparams=return_beams=2"], 1, "leave out"),
     ],
 )
 def test_mistakes_are_one_line(run_dir, tmp_path, monkeypatch, capsys, flags, status, says):

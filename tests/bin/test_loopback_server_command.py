@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -10,7 +11,6 @@ import tiny_run
 
 from t2t_lite.bin import loopback_server
 
-pytest.importorskip("t2t_lite.serving.loopback", reason="needs tensorflow-serving-api")
 pytestmark = pytest.mark.integration
 
 
@@ -39,12 +39,27 @@ def test_it_answers_on_the_ports_it_names_until_sigterm(tmp_path):
     assert process.wait(timeout=60) == 0
 
 
+@pytest.mark.parametrize("flag", ["port", "rest_port"])
+def test_a_port_in_use_is_said_at_once(capsys, flag):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        free = {"port": "--rest_port=0", "rest_port": "--port=0"}[flag]
+        flags = ["--export_dir=x", "--servable_name=x", f"--{flag}={port}", free]
+        assert loopback_server.main(["loopback_server", *flags]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"port {port} cannot be had" in line
+    assert f"--{flag}" in line
+
+
 @pytest.mark.parametrize(
     ("flags", "status", "message"),
     [
         ([], 2, "--export_dir and --servable_name must be given"),
         (["--export_dir=x", "--servable_name=x", "--batch_timeout_secs=nan"], 2, "a number"),
         (["--export_dir=x", "--servable_name=x", "--num_threads=0"], 2, "num_threads"),
+        (["--export_dir=x", "--servable_name=x", "--labels=stable"], 1, "stable=1 canary=2"),
     ],
 )
 def test_mistakes_get_one_line(capsys, flags, status, message):

@@ -4,6 +4,7 @@ import collections
 import gzip
 import json
 import pathlib
+import time
 
 import numbered_corpus
 import pytest
@@ -158,6 +159,75 @@ def test_by_default_only_empty_pairs_go(problem, tmp_path):
     train = numbered_corpus.generate(problem, raw_dir, tmp_path / "data").splits["train"]
     assert train["dropped"] == {"empty": 2, "too_long": 0, "length_ratio": 0}
     assert train["pairs"] == 107
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("train.target", b"\n \t\n\xe2\x80\x83\n", "no train pair with text on both sides"),
+        ("dev.source", b"", "no dev pair with text on both sides"),
+        ("dev.target", b"\n\n", "no dev pair with text on both sides"),
+        ("test.target", b"", "no test pair with text on both sides"),
+        ("train.source", "Ä\nÖ\nx\n".encode("latin-1"), "2 of 3 training pairs .* are not UTF-8"),
+        ("train.source", "one\n\n\n".encode("utf-16"), "train.source.gz is UTF-16"),
+    ],
+)
+def test_a_side_that_is_no_text_is_refused(problem, tmp_path, name, text, message):
+    raw_dir = numbered_corpus.write(tmp_path / "raw", 100)
+    lines = text.count(b"\n")
+    for side in ("source", "target"):
+        other = raw_dir / f"{name.partition('.')[0]}.{side}.gz"
+        content = text if other.stem == name else b"text\n" * lines
+        other.write_bytes(gzip.compress(content))
+    with pytest.raises(errors.UserError, match=message) as caught:
+        numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "data").exists()
+
+
+def test_cleaning_that_leaves_nothing_is_refused(problem, tmp_path):
+    raw_dir = numbered_corpus.write(tmp_path / "raw", 100)
+    strict = cleaning.Cleaning(max_length=1)
+    with pytest.raises(errors.UserError, match=r"drops all 100 training pairs .* 100 too_long"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path / "data", cleaning=strict)
+    assert not (tmp_path / "data").exists()
+    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    assert made.pairs("train") == 100
+
+
+def test_a_line_without_end_is_named_and_dropped(problem, tmp_path):
+    endless = "word " * 1_000_000  # of these 4 million words, two minutes
+    raw_dir = numbered_corpus.write(tmp_path / "raw", 200)
+    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    extra = [("short", endless), ("x", "y"), (endless, endless)]
+    raw_dir = numbered_corpus.write(tmp_path / "raw", 200, extra=extra)
+    for side, line in (("source", "a dog"), ("target", endless)):
+        text = f"a cat\n{line}\n".encode()
+        (raw_dir / f"dev.{side}.gz").write_bytes(gzip.compress(text))
+    start = time.monotonic()
+    other = numbered_corpus.generate(problem, raw_dir, tmp_path / "other")
+    assert time.monotonic() - start < 20
+    train = other.splits["train"]
+    assert train["overlong"] == [201, 203]
+    assert train["dropped"] == {"empty": 0, "too_long": 2, "length_ratio": 0}
+    assert (train["pairs"], train["pairs_read"]) == (201, 203)
+    assert set(_texts(other, "train")) == {*_texts(made, "train"), ("x", "y")}
+    # a dev text stays line for line the same: of such a line the ids are cut
+    assert other.splits["dev"]["overlong"] == [2]
+    assert manifest.problem_text(other.data_dir, problem, "dev").references[1] == endless
+    assert list(_texts(other, "dev"))[1] == ("a dog", endless[: cleaning.MAX_CHARACTERS])
+    assert "overlong" not in made.splits["train"] | made.splits["dev"]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "num_shards"),
+    [
+        *((1, 1), (10_000, 1), (10_001, 2), (999_999, 100), (4_508_785, 100), (40_842_333, 100)),
+        *((100_000_000, 100), (100_000_001, 101), (1_000_000_000, 1_000)),
+    ],
+)
+def test_a_shard_is_bounded_and_the_usual_corpora_have_a_hundred(pairs, num_shards):
+    assert generate._num_shards(pairs) == num_shards
 
 
 def test_empty_lines_of_dev_are_kept(problem, tmp_path):

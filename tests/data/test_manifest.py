@@ -1,10 +1,12 @@
 """A data_dir says what it holds, and is checked against what it says."""
 
+import json
+
 import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, problem
+from t2t_lite.data import generate, manifest, problem, shards
 
 
 class Numbers(problem.TranslationProblem):
@@ -91,6 +93,58 @@ def test_a_broken_manifest_is_named(tmp_path):
         manifest.load(tmp_path, Numbers())
 
 
+def _changed(**changes):
+    return lambda content: {**content, **changes}
+
+
+def _without(*keys):
+    def change(content):
+        inner = content
+        for key in keys[:-1]:
+            inner = inner[key]
+        del inner[keys[-1]]
+        return content
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: [], r"it is \[\], expected a dict"),
+        (lambda content: 3, "it is 3, expected a dict"),
+        (_without("splits"), "it has no 'splits'"),
+        (_without("vocabulary", "bytes"), "'vocabulary' has no 'bytes'"),
+        (_without("splits", "dev", "shards"), "'dev' has no 'shards'"),
+        (_without("splits", "dev", "shards", 0, "name"), "an item of 'shards' has no 'name'"),
+        (_changed(splits={"dev": 3}), "'dev' is 3, expected a dict"),
+        (_changed(vocabulary={"file": 7, "bytes": 1, "size": 1}), "'file' is 7, expected a str"),
+        (_changed(splits={"dev": {"pairs": 1, "shards": [], "lengths": [[1, 2]]}}), "2 numbers"),
+        (_changed(splits={"dev": {"pairs": 2**70, "shards": [], "lengths": []}}), "'pairs' is"),
+    ],
+)
+def test_a_manifest_that_lacks_something_says_what(data_dir, tmp_path, change, message):
+    content = json.loads((data_dir / "numbers.manifest.json").read_text())
+    (tmp_path / "numbers.manifest.json").write_text(json.dumps(change(content)))
+    with pytest.raises(errors.UserError, match=f"is not a manifest: .*{message}"):
+        manifest.load(tmp_path, Numbers())
+
+
+@pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"\xff\xfe{}", b"9" * 5_000])
+def test_what_is_no_json_is_no_manifest(tmp_path, text):
+    (tmp_path / "numbers.manifest.json").write_bytes(text)
+    with pytest.raises(errors.UserError, match="is not a manifest"):
+        manifest.load(tmp_path, Numbers())
+
+
+def test_another_vocabulary_of_the_same_size_is_found_at_once(tmp_path):
+    generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)
+    path = tmp_path / "vocab.numbers.280.model"
+    path.write_bytes(path.read_bytes()[::-1])
+    with pytest.raises(errors.UserError, match=f"other contents in {path.name}"):
+        manifest.load(tmp_path, Numbers()).check_files()
+
+
 def test_rounded_lengths_cover_and_are_few():
     lengths = np.arange(1, 2000)
     rounded = manifest.round_length(lengths)
@@ -98,6 +152,75 @@ def test_rounded_lengths_cover_and_are_few():
     assert (rounded[:128] == lengths[:128]).all()
     assert (rounded / lengths).max() < 1.02
     assert (manifest.round_length(rounded) == rounded).all()
+
+
+SUBWORDS = b"'<pad>_'\n'<EOS>_'\n'a_'\n'b_'\n"
+TOKENS = b"<pad>\n<EOS>\na@@\nb\nUNK\n"
+
+
+def _t2t_data(folder, names, vocabularies):
+    for name in names:
+        for split in ("train", "dev"):
+            shards.write(
+                folder / shards.name(name, split, 0, 1), [shards.example([2, 3, 1], [3, 1])]
+            )
+    for name, content in vocabularies.items():
+        (folder / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("names", "vocabularies", "chosen"),
+    [
+        # T2T from 1.9 on
+        (
+            ["translate_ende_wmt_bpe32k"],
+            {"vocab.translate_ende_wmt_bpe32k.tokens": TOKENS},
+            "vocab.translate_ende_wmt_bpe32k.tokens",
+        ),
+        # before: also side by side
+        (["translate_ende_wmt_bpe32k"], {"vocab.bpe.32000": TOKENS}, "vocab.bpe.32000"),
+        (["translate_ende_wmt32k"], {"vocab.ende.32768": SUBWORDS}, "vocab.ende.32768"),
+        (
+            ["translate_ende_wmt32k", "translate_ende_wmt_bpe32k", "translate_ende_wmt8k"],
+            {"vocab.bpe.32000": TOKENS, "vocab.ende.32768": SUBWORDS, "vocab.ende.8192": SUBWORDS},
+            "vocab.ende.32768",
+        ),
+        # another name, but the only one; our own are none of T2T's
+        (
+            ["translate_enfr_wmt32k"],
+            {"vocab.endefr.32768": SUBWORDS, "vocab.toy_ende.300.model": b""},
+            "vocab.endefr.32768",
+        ),
+    ],
+)
+def test_t2ts_vocabularies_are_found_by_their_real_names(tmp_path, names, vocabularies, chosen):
+    _t2t_data(tmp_path, names, vocabularies)
+    problem_of_t2t = registry.problem(names[0])
+    loaded = manifest.load(tmp_path, problem_of_t2t)
+    is_tokens = vocabularies[chosen] == TOKENS
+    assert loaded.vocabulary["file"] == chosen
+    assert loaded.vocabulary["size"] == (5 if is_tokens else 4)
+    text = manifest.problem_text(tmp_path, problem_of_t2t, "dev")
+    assert text == (["a@@ b"] if is_tokens else ["a b"], ["b"])
+
+
+def test_a_class_says_which_of_several_vocabularies_is_its_own(tmp_path):
+    class TranslateXy(problem.TranslationProblem):
+        pass
+
+    _t2t_data(tmp_path, ["translate_xy"], {"vocab.a.8": SUBWORDS, "vocab.b.8": TOKENS})
+    with pytest.raises(errors.UserError, match=r"vocab.a.8, vocab.b.8: .*vocabulary_file\(\)"):
+        manifest.load(tmp_path, TranslateXy())
+    TranslateXy.vocabulary_file = lambda self, size=None: "vocab.b.8"
+    assert manifest.load(tmp_path, TranslateXy()).vocabulary["size"] == 5
+
+
+def test_packed_data_are_refused(tmp_path):
+    _t2t_data(tmp_path, ["translate_ende_wmt32k"], {"vocab.ende.32768": SUBWORDS})
+    packed = shards.example([2, 1, 2, 1], [3, 1]).replace(b"targets", b"targetz")
+    shards.write(tmp_path / shards.name("translate_ende_wmt32k", "dev", 0, 1), [packed])
+    with pytest.raises(errors.UserError, match="got inputs, targetz; packed data"):
+        manifest.load(tmp_path, registry.problem("translate_ende_wmt32k"))
 
 
 def test_t2t_data_need_no_manifest(shared_data):

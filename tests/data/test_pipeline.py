@@ -3,6 +3,7 @@
 import collections
 import itertools
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,24 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
     next(resumed)
     tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
     for one, other in zip(expected, (next(resumed) for _ in range(45))):
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
+
+
+@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
+def test_moved_data_go_on_where_they_were(small, tmp_path, batches):
+    here, there = tmp_path / "here", tmp_path / "there"
+    shutil.copytree(small.args[1], here)
+    iterator = iter(batches(small.problem, here, **OPTIONS, seed=3))
+    for _ in range(20):
+        next(iterator)
+    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "checkpoint"))
+    assert str(here).encode() not in (tmp_path / "checkpoint.data-00000-of-00001").read_bytes()
+    expected = [next(iterator) for _ in range(40)]
+    here.rename(there)
+    resumed = iter(batches(small.problem, there, **OPTIONS, seed=3))
+    tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
+    for one, other in zip(expected, (next(resumed) for _ in range(40))):
         for key in one:
             np.testing.assert_array_equal(one[key], other[key])
 

@@ -52,6 +52,17 @@ def test_sides_are_the_languages_where_these_are_not_named():
     assert Wmt99Ende().languages == ("en", "de")
 
 
+def test_a_language_that_nobody_told_is_unknown():
+    class Mine(problem.TranslationProblem):
+        pass
+
+    class Named(problem.ParallelTextProblem):
+        sides = ("source", "cs")
+
+    assert (Mine().target_language, Mine().reversed_problem().target_language) == ("", "")
+    assert (Named().source_language, Named().target_language) == ("", "cs")
+
+
 def test_samples_are_read_forward_by_both(raw_dir):
     expected = [{"inputs": "one", "targets": "eins"}, {"inputs": "two", "targets": "zwei"}]
     assert list(Wmt99Ende().samples("dev", raw_dir=raw_dir)) == expected

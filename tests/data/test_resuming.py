@@ -1,7 +1,9 @@
 """The same command goes on from wherever it was killed; another one is refused."""
 
+import contextlib
 import fcntl
 import gzip
+import os
 import random
 import signal
 import subprocess
@@ -12,7 +14,8 @@ import numbered_corpus
 import pytest
 
 from t2t_lite import errors
-from t2t_lite.data import spill
+from t2t_lite.data import generate as generation
+from t2t_lite.data import resuming, spill
 from t2t_lite.text import cleaning
 
 
@@ -73,6 +76,113 @@ def test_two_at_once_are_refused(problem, raw_dir, tmp_path):
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(errors.UserError, match="another process"):
             numbered_corpus.generate(problem, raw_dir, tmp_path)
+
+
+def test_two_with_one_data_dir_are_refused_wherever_they_work(problem, raw_dir, tmp_path):
+    data_dir = tmp_path / "data"
+    lock = data_dir / "parallel_text.incomplete" / "lock"
+    lock.parent.mkdir(parents=True)
+    with open(lock, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(errors.UserError, match=f"another process is at work in {lock.parent}"):
+            numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_path / "mine")
+    assert not (tmp_path / "mine").exists()
+    # the holder has gone; the file that a dead process leaves holds nobody back
+    made = numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_path / "mine")
+    assert not lock.parent.exists()
+    made.check_files(hashes=True)
+
+
+def test_who_comes_when_another_has_just_finished_takes_its_data(
+    problem, raw_dir, tmp_path, monkeypatch
+):
+    """It finds no manifest, then gets the lock: the data of before must not be touched."""
+    only_one = resuming.only_one
+
+    @contextlib.contextmanager
+    def after_another(path):
+        monkeypatch.setattr(resuming, "only_one", only_one)
+        made.append(numbered_corpus.generate(problem, raw_dir, tmp_path))
+        with only_one(path):
+            yield
+
+    made = []
+    monkeypatch.setattr(resuming, "only_one", after_another)
+    made.append(numbered_corpus.generate(problem, raw_dir, tmp_path))
+    assert made[0] == made[1]
+    made[0].check_files(hashes=True)
+
+
+def test_a_lock_file_that_was_just_removed_is_no_lock(tmp_path, monkeypatch):
+    path = tmp_path / "data" / "lock"
+    opened = []
+    locked = resuming._locked
+
+    def removed_meanwhile(path):
+        opened.append(locked(path))
+        if len(opened) == 1:
+            path.unlink()
+        return opened[-1]
+
+    monkeypatch.setattr(resuming, "_locked", removed_meanwhile)
+    with resuming.only_one(path):
+        assert os.path.samestat(os.fstat(opened[1].fileno()), path.stat())
+        with pytest.raises(errors.UserError, match="another process"), resuming.only_one(path):
+            pass
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("when", ["gathering", "finishing"])
+def test_a_shard_that_changed_meanwhile_is_made_again(
+    made, problem, raw_dir, tmp_path, monkeypatch, when
+):
+    """Of the same size, so that only its hash tells."""
+    shard = "parallel_text-train-00000-of-00002"
+    stage = (spill, "gather_shard") if when == "gathering" else (generation, "_write_other_splits")
+    original = getattr(*stage)
+
+    def damage(*args):
+        result = original(*args)
+        content = bytearray((tmp_path / shard).read_bytes())
+        content[100] ^= 1
+        (tmp_path / shard).write_bytes(content)
+        if when == "gathering":
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(*stage, damage)
+    with pytest.raises(
+        (KeyboardInterrupt, errors.UserError), match=f"other contents in {shard}|$^"
+    ):
+        numbered_corpus.generate(problem, raw_dir, tmp_path)
+    assert not (tmp_path / "parallel_text.manifest.json").exists()
+    monkeypatch.setattr(*stage, original)
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    assert numbered_corpus.contents(tmp_path) == numbered_corpus.contents(made.data_dir)
+
+
+def test_hashes_are_compared_on_demand(problem, tmp_path):
+    raw_dir = numbered_corpus.write(tmp_path / "raw", 100)
+    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    (shard,) = made.shards("train")
+    shard.write_bytes(shard.read_bytes()[:-1] + b"\0")
+    numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    with pytest.raises(errors.UserError, match=f"other contents in {shard.name}.*--overwrite"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path / "data", verify=True)
+
+
+def test_what_was_left_of_finished_work_goes(problem, raw_dir, tmp_path):
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    (tmp_path / "parallel_text.incomplete").mkdir()
+    (tmp_path / "parallel_text.incomplete" / "chunk-00000.npy").touch()
+    # the work for another data_dir is none of ours
+    other = tmp_path / "tmp" / "parallel_text.incomplete" / "plan.json"
+    other.parent.mkdir(parents=True)
+    other.touch()
+    numbered_corpus.generate(problem, raw_dir, tmp_path, tmp_dir=tmp_path / "tmp")
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    assert other.exists()
+    assert not (tmp_path / "parallel_text.incomplete").exists()
 
 
 COMMAND = """

@@ -68,6 +68,12 @@ def test_a_cut_file_names_file_and_record(shard, cut):
         list(shards.read(shard))
 
 
+def test_a_record_that_is_no_example_is_placed(tmp_path):
+    shards.write(tmp_path / "x", [shards.example([1], [1]), b"\xff\xff"])
+    with pytest.raises(errors.UserError, match=r"x .* record 1 .*no tf.train.Example"):
+        list(shards.read_examples([tmp_path / "x"]))
+
+
 def test_an_empty_shard_has_no_records(tmp_path):
     shards.write(tmp_path / "x", [])
     assert list(shards.read(tmp_path / "x")) == []

@@ -1,6 +1,12 @@
 """WMT's archives, placed by hand, are read as TensorFlow Datasets' own builder reads them."""
 
+import collections
 import gzip
+import http.server
+import pathlib
+import subprocess
+import sys
+import threading
 import time
 from typing import Any
 
@@ -8,6 +14,7 @@ import archives
 import pytest
 
 from t2t_lite import errors, registry
+from t2t_lite.bin import datagen
 from t2t_lite.data import generate, manifest, wmt_archives
 from t2t_lite.text import text_files
 
@@ -116,6 +123,139 @@ def test_another_archive_of_the_same_name_is_refused(raw_dir, tmp_path):
     problem = registry.problem("wmt14_ende")
     with pytest.raises(errors.UserError, match="not the one that WMT published"):
         next(problem.samples("train", raw_dir=raw_dir, tmp_dir=tmp_path / "tmp"))
+
+
+@pytest.mark.parametrize("source", ["fr"], indirect=True)
+def test_an_archive_without_a_known_checksum_is_believed_once(problem, raw_dir, tmp_path):
+    def read():
+        archives_of_problem = wmt_archives.Archives(problem.tfds_config)
+        sides = {"languages": ("en", "fr"), "raw_dir": raw_dir, "tmp_dir": tmp_path / "tmp"}
+        return next(archives_of_problem.read("train", **sides))
+
+    read()
+    recorded = raw_dir / "training-giga-fren.tar.sha256"
+    done = subprocess.run(["sha256sum", "-c", recorded.name], cwd=raw_dir, check=False)
+    assert done.returncode == 0
+    read()
+    files = _archives("fr")["training-giga-fren.tar"]
+    archives.write(raw_dir / "training-giga-fren.tar", {**files, "more": "x"})
+    with pytest.raises(
+        errors.UserError, match=r"training-giga-fren.tar is not the one whose check"
+    ):
+        read()
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("source", ["de"], indirect=True)
+def test_a_member_that_an_archive_lacks_is_named(problem, raw_dir, tmp_path):
+    archives.write(raw_dir / "training-parallel-commoncrawl.tgz", {"commoncrawl.de-en.de": "x"})
+    samples = problem.samples("train", raw_dir=raw_dir, tmp_dir=tmp_path / "tmp")
+    with pytest.raises(errors.UserError, match=r"commoncrawl.tgz lacks commoncrawl.de-en.en"):
+        collections.deque(samples, maxlen=0)
+
+
+@pytest.mark.parametrize("source", ["de"], indirect=True)
+def test_two_readers_do_not_disturb_each_other(problem, raw_dir, tmp_path):
+    places = {"raw_dir": raw_dir, "tmp_dir": tmp_path / "tmp"}
+    first, second = problem.samples("train", **places), problem.samples("train", **places)
+    assert all(one == other for one, other in zip(first, second, strict=True))
+
+
+MEMORY = """
+import pathlib, re, sys
+from t2t_lite import registry
+def peak():  # KiB; ru_maxrss would have the parent's in it
+    return int(re.search(r"VmHWM:\\s*(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+problem = registry.problem("wmt14_ende")
+type(problem._archives._builder).url_infos = {}
+problem._archives._names()  # with what is imported for it
+before = peak()
+count = sum(1 for _ in problem.samples("train", raw_dir=sys.argv[1], tmp_dir=sys.argv[2]))
+print(count, peak() - before)
+"""
+
+
+@pytest.mark.parametrize("source", ["de"], indirect=True)
+def test_members_are_never_held_whole(raw_dir, tmp_path):
+    lines = b"and so on, as they say in the books about this\n" * 1_500_000  # 70 MB
+    sides = {f"commoncrawl.de-en.{side}": lines for side in ("de", "en")}
+    archives.write(raw_dir / "training-parallel-commoncrawl.tgz", sides)
+    command = [sys.executable, "-c", MEMORY, str(raw_dir), str(tmp_path / "tmp")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    count, growth = map(int, done.stdout.split())
+    assert count == 1_500_400
+    assert growth < 30_000  # KiB
+
+
+class _Wmt(http.server.SimpleHTTPRequestHandler):
+    """Stands in for statmt.org, as a proxy; counts the bytes that it sends and may hang up."""
+
+    folder: pathlib.Path
+    sent: collections.Counter[str]
+    hang_up_after = 0  # bytes of the first answer; 0: it does not
+
+    def do_GET(self):
+        name = self.path.rpartition("/")[2]
+        content = (self.folder / name).read_bytes()
+        start = int(self.headers.get("Range", "bytes=0-")[6:-1])
+        if start >= len(content):
+            self.send_error(416)
+            return
+        rest = content[start:]
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(rest)))
+        self.end_headers()
+        if self.hang_up_after:
+            rest, type(self).hang_up_after = rest[: self.hang_up_after], 0
+        self.wfile.write(rest)
+        self.sent[name] += len(rest)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def wmt(raw_dir, monkeypatch):
+    """Return the stand-in's class; all that is downloaded comes from it."""
+    handler = type("Handler", (_Wmt,), {"folder": raw_dir, "sent": collections.Counter()})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.setattr("urllib.request._opener", None)  # it keeps the proxy of before
+        yield handler
+        server.shutdown()
+        thread.join()
+
+
+def test_downloads_stay_and_go_on_where_they_stopped(
+    problem, source, raw_dir, wmt, tmp_path, monkeypatch, capsys
+):
+    sizes = {path.name: path.stat().st_size for path in raw_dir.iterdir()}
+    monkeypatch.setattr(registry, "problem", lambda name: problem)
+    data_dir, wmt.hang_up_after = tmp_path / "data", 1_000
+    command = ["t2t-lite-datagen", f"--problem={problem.name}", "--vocab_size=340"]
+    begin = [*command, f"--data_dir={data_dir}", "--num_workers=1"]
+    assert datagen.main(begin) == 1
+    err = capsys.readouterr().err
+    assert "ended after 1,000 of " in err
+    assert "the same command goes on from here" in err
+    # an earlier process was killed when all but the renaming was done
+    downloads = data_dir / "tmp" / "downloads"
+    (downloads / "dev.tgz.incomplete").write_bytes((raw_dir / "dev.tgz").read_bytes())
+    assert datagen.main(begin) == 0
+    assert f"what was downloaded is kept in {downloads} (0.0 GB)" in capsys.readouterr().out
+    assert wmt.sent == sizes  # each byte once
+    assert {path.name for path in downloads.iterdir() if path.suffix != ".sha256"} == set(sizes)
+    # both another data_dir and the same made anew take what is there
+    assert datagen.main([*begin, "--overwrite"]) == 0
+    other = [*command, f"--data_dir={tmp_path / 'other'}", f"--raw_dir={downloads}"]
+    assert datagen.main([*other, "--num_workers=1"]) == 0
+    assert wmt.sent == sizes
+    shard = f"{problem.base_name}-train-00000-of-00001"
+    assert (tmp_path / "other" / shard).read_bytes() == (data_dir / shard).read_bytes()
+    assert not (tmp_path / "other" / "tmp").exists()
 
 
 @pytest.mark.parametrize("source", ["fr"], indirect=True)

@@ -143,9 +143,9 @@ def test_attention_of_every_layer_can_be_seen():
 def test_nothing_is_recorded_outside_its_context():
     model = _model()
     with attention.recording() as outer:
-        model.encode(INPUTS)
         with attention.recording() as inner:
             model(INPUTS, TARGETS)
+        model.encode(INPUTS)
     model(INPUTS, TARGETS)
     assert len(outer) == 2
     assert len(inner) == 6

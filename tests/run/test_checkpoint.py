@@ -5,9 +5,13 @@ import json
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny_run
 
-from t2t_lite import errors
-from t2t_lite.run import averaging, best, checkpoint
+from t2t_lite import config, errors
+from t2t_lite.run import averaging, best, checkpoint, identity, output_dir
+
+IDENTITY = identity.Identity(vocabulary="ab", model=config.model(config.HParams()))
+BLEU = {"score": "BLEU", "sentences": 20}
 
 
 def _variables(value):
@@ -21,7 +25,9 @@ def _checkpoints(directory, value=0.0, keep=20, dataset=None):
     variables = _variables(value)
     data = iter(dataset or tf.data.Dataset.range(100))
     slots = {"embedding/matrix/m": tf.Variable(value)}
-    made = checkpoint.Checkpoints(directory, variables=variables, slots=slots, data=data, keep=keep)
+    made = checkpoint.Checkpoints(
+        directory, variables=variables, slots=slots, data=data, identity=IDENTITY, keep=keep
+    )
     return made, variables, data
 
 
@@ -31,7 +37,7 @@ def test_weights_are_stored_by_name(tmp_path):
     values = checkpoint.read_weights(prefix)
     assert sorted(values) == ["embedding/matrix", "encoder_0/self_attention/qkv"]
     other = _variables(0)
-    checkpoint.restore_weights(prefix, other)
+    checkpoint.restore_weights(prefix, other, IDENTITY)
     np.testing.assert_array_equal(other["embedding/matrix"], np.full(4, 6.0))
 
 
@@ -98,15 +104,19 @@ def test_a_fingerprint_tells_contents_apart(tmp_path):
 def test_missing_and_misshapen_weights_are_named(tmp_path):
     prefix = _checkpoints(tmp_path)[0].save(1)
     with pytest.raises(errors.UserError, match="lacks decoder_0/x"):
-        checkpoint.restore_weights(prefix, {"decoder_0/x": tf.Variable(0.0)})
+        checkpoint.restore_weights(prefix, {"decoder_0/x": tf.Variable(0.0)}, IDENTITY)
+    misshapen = _variables(0) | {"embedding/matrix": tf.Variable([0.0])}
     with pytest.raises(errors.UserError, match="embedding/matrix has shape"):
-        checkpoint.restore_weights(prefix, {"embedding/matrix": tf.Variable([0.0])})
+        checkpoint.restore_weights(prefix, misshapen, IDENTITY)
+    one = {"embedding/matrix": tf.Variable(tf.zeros([4]))}
+    with pytest.raises(errors.UserError, match="has beside the model's own encoder_0/self_att"):
+        checkpoint.restore_weights(prefix, one, IDENTITY)
 
 
 def test_the_average_is_the_mean_without_optimizer_slots(tmp_path):
     for step, value in ((1, 1.0), (2, 2.0), (3, 6.0)):
         _checkpoints(tmp_path, value)[0].save(step)
-    prefix = averaging.average(averaging.last_checkpoints(tmp_path, 3), tmp_path)
+    prefix = averaging.average(averaging.last_checkpoints(tmp_path, 3), tmp_path, IDENTITY)
     assert prefix == str(tmp_path / "averaged" / "ckpt-3")
     values = checkpoint.read_weights(prefix)
     np.testing.assert_allclose(values["encoder_0/self_attention/qkv"], np.full((2, 3), 3.0))
@@ -117,11 +127,11 @@ def test_the_average_is_the_mean_without_optimizer_slots(tmp_path):
 
 
 def test_only_the_best_is_kept(tmp_path):
-    kept = best.Best(tmp_path)
+    kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
     assert kept.offer(1, 10.0, _variables(1))
     assert kept.offer(2, 12.0, _variables(2))
     assert not kept.offer(3, 11.0, _variables(3))
-    again = best.Best(tmp_path)
+    again = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
     assert (again.step, again.score) == (2, 12.0)
     assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 2
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path / "best")] == [2]
@@ -140,3 +150,125 @@ def test_a_full_disk_is_one_clear_error(tmp_path, monkeypatch):
     with pytest.raises(errors.UserError, match=r"step 2 .*No space left.*earlier .* intact"):
         made.save(2)
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [1]
+
+
+def _identity(*, vocabulary="ab", **changes):
+    return identity.Identity(vocabulary=vocabulary, model=config.model(config.HParams(**changes)))
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (_identity(vocabulary="cd"), "vocabulary ab -> cd"),
+        (_identity(num_heads=4, d_k=128, d_v=128), "num_heads 8 -> 4, d_k 64 -> 128"),
+        (_identity(pre_norm=True), "pre_norm False -> True"),
+        (_identity(position_encoding="sinusoid_t2t"), "position_encoding sinusoid -> sinusoid_t2t"),
+    ],
+)
+def test_weights_of_another_model_are_refused_wherever_their_copy_lies(tmp_path, other, difference):
+    weights = {name: variable.numpy() for name, variable in _variables(1).items()}
+    checkpoint.write_weights(str(tmp_path / "there/ckpt-1"), weights, other)
+    (tmp_path / "there").rename(tmp_path / "copy")
+    prefix = str(tmp_path / "copy/ckpt-1")
+    assert checkpoint.identity_of(prefix) == other
+    for take in (
+        lambda: checkpoint.restore_weights(prefix, _variables(0), IDENTITY),
+        lambda: averaging.average([prefix], tmp_path, IDENTITY),
+    ):
+        with pytest.raises(errors.UserError, match=f"of another model .*{difference}"):
+            take()
+    made, _, _ = _checkpoints(tmp_path / "copy")
+    made.save(2)
+    again = _checkpoints(tmp_path / "copy")[0]
+    again._identity = other
+    with pytest.raises(errors.UserError, match="ckpt-2 holds the weights of another model"):
+        again.restore_latest()
+
+
+def test_an_old_checkpoint_is_of_the_output_dir_around_it(tmp_path):
+    run = output_dir.read(tiny_run.write(tmp_path))
+    for folder in (run.path, run.path / "averaged"):
+        prefix = str(folder / "ckpt-1")
+        checkpoint.write_weights(prefix, {"a/b": np.zeros(3)})
+        assert checkpoint.identity_of(prefix) == run.identity
+    alone = str(tmp_path / "alone/ckpt-1")
+    checkpoint.write_weights(alone, {"a/b": np.zeros(3)})
+    assert checkpoint.identity_of(alone) is None
+
+
+def test_what_killed_processes_left_goes(tmp_path):
+    made, _, _ = _checkpoints(tmp_path)
+    made.save(3)
+    (tmp_path / "ckpt-4_temp").mkdir()
+    (tmp_path / "ckpt-4.data-00000-of-00001").touch()  # its index was to come
+    made.remove_leftovers()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"checkpoint", "ckpt-3.index", "ckpt-3.data-00000-of-00001"}
+    (tmp_path / "best" / "ckpt-1_temp").mkdir(parents=True)
+    kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+    assert kept.offer(5, 1.0, _variables(1))
+    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == [
+        "best.json",
+        "ckpt-5.data-00000-of-00001",
+        "ckpt-5.index",
+    ]
+
+
+def test_a_full_disk_keeps_the_best_and_is_one_clear_error(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+
+    kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+    assert kept.offer(1, 1.0, _variables(1))
+    monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
+    with pytest.raises(errors.UserError, match=r"cannot write .* of step 2 to .*best: No space"):
+        kept.offer(2, 2.0, _variables(2))
+    assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path / "best")] == [1]
+
+
+@pytest.mark.parametrize(
+    ("measure", "difference"),
+    [
+        ({"score": "loss"}, "score BLEU -> loss, sentences 20 -> none"),
+        ({"score": "BLEU", "sentences": 500}, "sentences 20 -> 500"),
+    ],
+)
+def test_scores_of_other_measures_are_not_compared(tmp_path, measure, difference):
+    assert best.Best(tmp_path, measure=BLEU, identity=IDENTITY).offer(1, 10.0, _variables(1))
+    other = best.Best(tmp_path, measure=measure, identity=IDENTITY)
+    assert other.difference == difference
+    assert not other.offer(2, 99.0, _variables(2))
+    again = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+    assert (again.step, again.difference) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("score", "measure", "is_kept"),
+    [
+        (30.0, BLEU, True),
+        (-1.5, {"score": "loss"}, True),
+        (30.0, {"score": "loss"}, False),
+        (-1.5, BLEU, False),
+        (-0.0, BLEU, False),  # of an empty dev split
+    ],
+)
+def test_a_best_of_0_1_0_is_of_what_its_sign_says(tmp_path, score, measure, is_kept):
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best" / "best.json").write_text(json.dumps({"step": 7, "score": score}))
+    kept = best.Best(tmp_path, measure=measure, identity=IDENTITY)
+    assert (kept.step == 7 and not kept.difference) == is_kept
+    assert bool(kept.difference) == (score != 0 and not is_kept)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"step": 1, "score": null}', "\0", "3"])
+def test_a_damaged_best_is_one_clear_error(tmp_path, content):
+    (tmp_path / "best").mkdir()
+    (tmp_path / "best" / "best.json").write_text(content)
+    with pytest.raises(errors.UserError, match=r"best\.json is damaged: .*; remove .*best and"):
+        best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+
+
+def test_a_score_that_is_no_number_is_not_the_best(tmp_path):
+    kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+    assert not kept.offer(1, float("nan"), _variables(1))

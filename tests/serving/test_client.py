@@ -1,11 +1,19 @@
 """The client's own logic; over the wire in test_loopback.py."""
 
+import contextlib
+import http.server
+import json
+import shutil
+import ssl
+import subprocess
 import threading
+from concurrent import futures
 
+import grpc
 import pytest
 
 from t2t_lite import errors
-from t2t_lite.serving import client
+from t2t_lite.serving import client, protocol
 
 
 class _Clock:
@@ -79,17 +87,46 @@ def test_other_errors_are_not_retried():
     assert clock.seconds == 1
 
 
-@pytest.mark.parametrize("server", ["localhost:8500", "http://localhost:8500/", "[::1]:8500"])
-def test_addresses(server):
-    assert client.parse_address(server).endswith(":8500")
+@pytest.mark.parametrize(
+    ("server", "address"),
+    [
+        ("localhost:8500", ("localhost:8500", False, "")),
+        ("http://localhost:8500/", ("localhost:8500", False, "")),
+        ("[::1]:8500", ("[::1]:8500", False, "")),
+        ("https://models.example.org", ("models.example.org:443", True, "")),
+        ("https://models.example.org:8443/mt/v2/", ("models.example.org:8443", True, "/mt/v2")),
+        ("http://proxy/mt", ("proxy:80", False, "/mt")),
+    ],
+)
+def test_addresses(server, address):
+    assert tuple(client.parse_address(server)) == address
 
 
 @pytest.mark.parametrize(
-    "server", ["", "localhost", ":8500", "localhost:", "a:b", "a:0", "a:70000"]
+    "server",
+    ["", "localhost", ":8500", "localhost:", "a:b", "a:0", "a:70000", "ftp://a:8500", "https://"],
 )
 def test_what_is_no_address(server):
     with pytest.raises(errors.UserError, match="host:port"):
         client.parse_address(server)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"server": "host:1/mt"}, "gRPC has no paths"),
+        ({"ca_file": "nowhere.pem"}, "--ca_file nowhere.pem is no file of certificates"),
+        ({"ca_file": __file__}, "is no file of certificates"),
+        ({"headers": {"a b": "c"}}, "no name of a header"),
+        ({"headers": {"a": "c\nd"}}, "not plain ASCII"),
+        ({"headers": {"a-bin": "c"}}, "gRPC takes no such name"),
+        ({"headers": {"grpc-a": "c"}}, "gRPC takes no such name"),
+    ],
+)
+def test_what_no_connection_can_be_made_with(changes, says):
+    with pytest.raises(errors.UserError, match=says) as caught:
+        client.Client(**{"server": "host:1", "name": "m", **changes})
+    assert "\n" not in str(caught.value)
 
 
 class _Echo:
@@ -125,6 +162,12 @@ def test_stream_keeps_the_order_with_several_in_flight(monkeypatch):
         ("DEADLINE_EXCEEDED", "", "--timeout_secs"),
         ("RESOURCE_EXHAUSTED", "larger than max", "--batch_size"),
         ("INVALID_ARGUMENT", 'Serving signature name: "x" not found', "has no signature 'x'"),
+        (
+            "INVALID_ARGUMENT",
+            "Task size 9 is larger than maximum input batch size 8",
+            "--batch_size",
+        ),
+        ("UNAUTHENTICATED", "who?", "--header"),
         ("INTERNAL", "two\n lines", "answers INTERNAL: two lines"),
     ],
 )
@@ -134,3 +177,137 @@ def test_errors_say_what_to_do(status, details, says):
     assert says in str(error)
     assert "\n" not in str(error)
     assert not isinstance(error, client.Unavailable)
+
+
+def test_waiting_too_long_in_the_servers_queue_is_tried_again():
+    details = "Run() timeout exceeded while waiting in batching queue"
+    error = client._error("RESOURCE_EXHAUSTED", details, "host:1", client.Target(name="m"))
+    assert isinstance(error, client.Unavailable)
+
+
+def test_answers_of_old_and_new_exports_are_read():
+    old = {"outputs": ["x", "y"], "scores": [-1.0, -2.0], "truncated": [False, True]}
+    new = {**old, "input_truncated": [False, False], "finished": [True, False]}
+    one, two = client._answers(old)
+    assert (one.truncated, two.truncated) == (False, True)
+    assert (two.input_truncated, two.finished) == (None, None)
+    one, two = client._answers(new)
+    assert (two.truncated, two.input_truncated, two.finished) == (True, False, (False,))
+    old = {"outputs": [["x", "y"]], "scores": [[-1.0, -2.0]]}
+    (one,) = client._answers(old)
+    assert (one.outputs, one.truncated, one.input_truncated) == (("x", "y"), False, None)
+    (one,) = client._answers({**old, "truncated": [True], "finished": [[True, False]]})
+    assert (one.truncated, one.input_truncated, one.finished) == (True, True, (True, False))
+    (one,) = client._answers({**old, "truncated": [False], "finished": [[False, True]]})
+    assert (one.truncated, one.input_truncated) == (True, False)
+
+
+# TLS, headers and prefixes
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    """Return the files of a key and of its certificate for localhost, signed by itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-keyout", str(key), "-out", str(certificate), "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost"]
+    subprocess.run(command, check=True, capture_output=True)
+    return key, certificate
+
+
+@contextlib.contextmanager
+def _rest_server(certificate=None):
+    """Yield a REST server's port and the paths and headers that it is asked with."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append((self.path, dict(self.headers)))
+            data = json.dumps({"outputs": {"outputs": ["x"], "scores": [0.0]}}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("localhost", 0), Handler)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate[1], certificate[0])
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port, asked
+    server.shutdown()
+    server.server_close()
+
+
+def test_rest_by_tls_with_headers_behind_a_prefix(certificate):
+    with _rest_server(certificate) as (port, asked):
+        with client.Client(
+            f"https://localhost:{port}/mt",
+            "m/x",
+            rest=True,
+            ca_file=str(certificate[1]),
+            headers={"Authorization": "Bearer abc=="},
+        ) as translator:
+            assert translator.translate(["a"])[0].text == "x"
+        ((path, headers),) = asked
+        assert path == "/mt/v1/models/m%2Fx:predict"
+        assert headers["authorization"] == "Bearer abc=="
+        with (
+            client.Client(f"https://localhost:{port}", "m", rest=True) as stranger,
+            pytest.raises(errors.UserError, match=r"no TLS with .*--ca_file"),
+        ):
+            stranger.translate(["a"])
+
+
+def test_a_server_without_tls_is_told(certificate):
+    with (
+        _rest_server() as (port, _),
+        client.Client(f"localhost:{port}", "m", rest=True, tls=True) as translator,
+        pytest.raises(errors.UserError, match="no TLS with"),
+    ):
+        translator.translate(["a"])
+
+
+def test_grpc_by_tls_with_headers(certificate):
+    asked = []
+
+    def answer(request, context):
+        asked.extend(context.invocation_metadata())
+        tensors = {
+            "outputs": protocol.Tensor("string", (1,), [b"x"]),
+            "scores": protocol.Tensor("float32", (1,), [0.0]),
+        }
+        return protocol.response(request, 1, tensors)
+
+    predict = grpc.unary_unary_rpc_method_handler(
+        answer,
+        request_deserializer=protocol.PredictRequest.FromString,
+        response_serializer=protocol.PredictResponse.SerializeToString,
+    )
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    handlers = grpc.method_handlers_generic_handler(protocol.SERVICE, {"Predict": predict})
+    server.add_generic_rpc_handlers([handlers])
+    pair = [path.read_bytes() for path in certificate]
+    port = server.add_secure_port("localhost:0", grpc.ssl_server_credentials([tuple(pair)]))
+    server.start()
+    address = f"localhost:{port}"
+    ca_file, headers = str(certificate[1]), {"X-Team": "mt=1"}
+    with client.Client(address, "m", ca_file=ca_file, headers=headers) as translator:
+        assert translator.translate(["a"])[0].text == "x"
+    assert ("x-team", "mt=1") in [(name, value) for name, value in asked]
+    with (
+        client.Client(address, "m", tls=True, retries=0) as stranger,
+        pytest.raises(errors.UserError, match="not available"),
+    ):
+        stranger.translate(["a"])
+    server.stop(None)

@@ -47,13 +47,14 @@ def test_no_constant_names_a_path(export_dir):
 
 
 def test_signatures_have_the_documented_types(signatures):
-    text, ids = (None,), (None, None)
+    text, ids, four = (None,), (None, None), (None, 4)
+    cuts = {"truncated": text, "input_truncated": text, "finished": text}
     expected = {
-        "serving_default": {"outputs": text, "scores": text, "truncated": text},
-        "nbest": {"outputs": (None, 4), "scores": (None, 4)},
+        "serving_default": {"outputs": text, "scores": text, **cuts},
+        "nbest": {"outputs": four, "scores": four, "truncated": text, "finished": four},
         "score": {"log_probabilities": text, "lengths": text, "truncated": text},
         "tokenize": {"ids": ids, "truncated": text},
-        "from_ids": {"ids": ids, "scores": text, "truncated": text},
+        "from_ids": {"ids": ids, "scores": text, **cuts},
     }
     found = {
         name: {key: tuple(spec.shape) for key, spec in function.structured_outputs.items()}
@@ -79,7 +80,9 @@ def test_warm_up_requests_run(export_dir, signatures):
     for record in tf.data.TFRecordDataset(str(path)):
         request = prediction_log_pb2.PredictionLog.FromString(record.numpy()).predict_log.request
         inputs = {k: tf.constant(tf.make_ndarray(v)) for k, v in request.inputs.items()}
-        signatures[request.model_spec.signature_name](**inputs)
+        found = signatures[request.model_spec.signature_name](**inputs)
+        if "ids" in inputs:
+            assert not found["input_truncated"].numpy().any()  # the ids end in EOS
         met.append((request.model_spec.signature_name, len(next(iter(inputs.values())))))
     assert {name for name, _ in met} == set(signatures)
     assert {size for name, size in met if name == "serving_default"} == {1, 8, 32}

@@ -1,9 +1,12 @@
 """Our client over real sockets, against a server that speaks TensorFlow Serving's protocol."""
 
-import json
+import pathlib
+import shutil
 import socket
+import subprocess
+import sys
 import threading
-import urllib.request
+import time
 
 import numpy as np
 import pytest
@@ -11,15 +14,14 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.serving import client
+from t2t_lite.serving import client, loopback
 
-loopback = pytest.importorskip("t2t_lite.serving.loopback", reason="needs tensorflow-serving-api")
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
 def server(export_dir):
-    model = loopback.Model(export_dir, max_batch_size=8, warm_up=False)
+    model = loopback.Model(export_dir, warm_up=False)
     with loopback.Server(model, "tiny") as server:
         yield server
 
@@ -80,7 +82,7 @@ def test_nothing_sent_nothing_answered(connect):
         ({"version": 77}, "serves no model 'tiny' version 77"),
         ({"signature_name": "nobest"}, "has no signature 'nobest'"),
         ({"signature_name": "tokenize"}, "not outputs and scores"),
-        ({"signature_name": "score"}, "expected inputs"),
+        ({"signature_name": "score"}, "targets"),
         ({"timeout": 0.001}, "in time"),
     ],
 )
@@ -120,41 +122,142 @@ def test_wrong_port_is_named(server, rest):
         translator.translate(["a"])
 
 
-def test_rows_of_json_as_curl_sends_them(server, model):
-    body = json.dumps({"instances": ["a dog runs", "he sleeps"]}).encode()
-    url = f"http://127.0.0.1:{server.rest_port}/v1/models/tiny:predict"
-    with urllib.request.urlopen(url, body) as response:
-        rows = json.loads(response.read())["predictions"]
-    expected = model.translate(["a dog runs", "he sleeps"])
-    assert [row["outputs"] for row in rows] == [translation.text for translation in expected]
-    assert rows[0].keys() == {"outputs", "scores", "truncated"}
-
-
-def test_requests_of_many_clients_share_batches(export_dir):
-    model = loopback.Model(export_dir, max_batch_size=8, batch_timeout=0.2, warm_up=False)
-    sizes = []
-    run = model._run
-    model._run = lambda name, batch: (sizes.append(len(batch)), run(name, batch))
-    with (
-        loopback.Server(model, "tiny") as server,
-        client.Client(f"127.0.0.1:{server.port}", "tiny", in_flight=16) as translator,
-    ):
-        list(translator.stream(tiny_run.SENTENCES * 8))
-    assert sum(sizes) == 8 * len(tiny_run.SENTENCES)
-    assert 4 <= max(sizes) <= 8
-
-
-def test_a_batch_holds_one_width_of_ids(export_dir):
-    model = loopback.Model(export_dir, batch_timeout=0.1, warm_up=False)
-    results = {}
-
-    def ask(width):
-        results[width] = model.predict("from_ids", {"ids": np.full([1, width], 5, np.int32)})
-
-    threads = [threading.Thread(target=ask, args=(width,)) for width in (2, 3, 2, 4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def test_a_port_in_use_is_one_line(server, export_dir):
+    model = loopback.Model(export_dir, warm_up=False)
+    for name, port in (("port", server.port), ("rest_port", server.rest_port)):
+        with pytest.raises(errors.UserError, match=f"port {port} cannot be had"):
+            loopback.Server(model, "tiny", **{name: port})
     model.close()
-    assert sorted(results) == [2, 3, 4]
+
+
+def test_warm_up_requests_run_before_it_serves(export_dir, monkeypatch):
+    sizes = []
+    run = loopback.Version.run
+
+    def counting(self, name, inputs):
+        sizes.append((name, len(next(iter(inputs.values())))))
+        return run(self, name, inputs)
+
+    monkeypatch.setattr(loopback.Version, "run", counting)
+    loopback.Model(export_dir).close()
+    assert [size for name, size in sizes if name == "serving_default"] == [1, 8, 32]
+    assert {name for name, _ in sizes} == {
+        *("serving_default", "nbest", "score", "tokenize", "from_ids")
+    }
+
+
+def _wait_for(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_a_new_version_takes_the_place_of_the_old_and_no_request_fails(export_dir, tmp_path):
+    shutil.copytree(export_dir / "1", tmp_path / "export" / "1")
+    model = loopback.Model(tmp_path / "export", warm_up=False)
+    stop = threading.Event()
+    with (
+        loopback.Server(model, "tiny", poll_wait=0.1) as server,
+        client.Client(f"127.0.0.1:{server.port}", "tiny", retries=0) as translator,
+    ):
+        (expected,) = translator.translate(["a dog runs"])
+        answers = []
+
+        def ask():
+            while not stop.is_set():
+                answers.extend(translator.translate(["a dog runs"]))
+
+        thread = threading.Thread(target=ask)
+        thread.start()
+        shutil.copytree(export_dir / "1", tmp_path / "new")
+        (tmp_path / "new").rename(tmp_path / "export" / "2")
+        _wait_for(lambda: model.newest.number == 2)
+        count = len(answers)
+        _wait_for(lambda: len(answers) > count)
+        stop.set()
+        thread.join()
+        states = {number: status["state"] for number, status in model.status().items()}
+        assert states == {2: "AVAILABLE", 1: "END"}
+    assert {answer.text for answer in answers} == {expected.text}
+
+
+def test_a_damaged_version_is_reported_and_the_old_one_serves_on(export_dir, tmp_path):
+    shutil.copytree(export_dir / "1", tmp_path / "1")
+    lines = []
+    model = loopback.Model(tmp_path, warm_up=False, report=lines.append)
+    (tmp_path / "2").mkdir()
+    for _ in range(7):
+        model.refresh()
+    assert model.newest.number == 1
+    assert len(lines) == 5  # then it gives up
+    assert all(line.startswith("cannot load version 2: ") for line in lines)
+    assert "\n" not in lines[0]
+    assert model.status()[2]["state"] == "END"
+    model.close()
+
+
+def test_labels_choose_what_is_served(export_dir, tmp_path):
+    for number in "123":
+        shutil.copytree(export_dir / "1", tmp_path / number)
+    model = loopback.Model(tmp_path, labels={"stable": 1, "canary": 2}, warm_up=False)
+    assert model.version("m", loopback.Choice(label="stable")).number == 1
+    assert model.version("m", loopback.Choice(label="canary")).number == 2
+    assert model.newest.number == 2
+    with pytest.raises(loopback.protocol.Refused, match=r"Specific\(m, 3\)"):
+        model.version("m", loopback.Choice(number=3))
+    model.close()
+    with pytest.raises(errors.UserError, match=r"label best is of version 7, but .* has 1, 2, 3"):
+        loopback.Model(tmp_path, labels={"best": 7}, warm_up=False)
+    with pytest.raises(errors.UserError, match="no folder"):
+        loopback.Model(tmp_path / "nowhere")
+
+
+def test_a_client_killed_in_the_middle_harms_nobody(server, model, capfd):
+    head = b"POST /v1/models/tiny:predict HTTP/1.1\r\nContent-Length: 1000000\r\n\r\n"
+    for sent in (b"", b"POST /v1", head, head + b'{"instances": ["a'):
+        with socket.create_connection(("127.0.0.1", server.rest_port)) as gone:
+            gone.sendall(sent)
+    code = (
+        "import sys; from t2t_lite.serving import client;"
+        f"one = client.Client('127.0.0.1:{server.port}', 'tiny');"
+        "print('there', flush=True);"
+        "[one.translate(['two dogs run ' * 8] * 200) for _ in range(1000)]"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert process.stdout
+    process.stdout.readline()
+    time.sleep(0.3)
+    process.kill()
+    process.wait()
+    (expected,) = model.translate(["a dog runs"])
+    for rest, port in enumerate((server.port, server.rest_port)):
+        with client.Client(f"127.0.0.1:{port}", "tiny", rest=bool(rest)) as other:
+            assert other.translate(["a dog runs"])[0].text == expected.text
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_request_of_60_megabytes_costs_little(signatures):
+    """TensorFlow Serving's own memory is not ours; this is what the graph takes."""
+    status = pathlib.Path("/proc/self/status")
+
+    def memory(name):
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith(f"{name}:"))
+        return int(line.split()[1]) / 1024
+
+    serve = signatures["serving_default"]
+    short = serve(inputs=tf.constant(["a dog runs " * 60]))  # longer than max_source_length
+    text = tf.constant([b"a dog runs " * 5_700_000])
+    try:
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    except OSError as error:
+        pytest.skip(f"needs /proc/self/clear_refs: {error}")
+    before = memory("VmRSS")
+    start = time.monotonic()
+    found = serve(inputs=text)
+    assert memory("VmHWM") - before < 100  # MB; tokenizing all of it takes 1,500
+    assert time.monotonic() - start < 5
+    assert found["input_truncated"].numpy().tolist() == [True]
+    assert found["outputs"].numpy().tolist() == short["outputs"].numpy().tolist()

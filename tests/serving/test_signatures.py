@@ -124,13 +124,43 @@ def test_ids_go_the_same_way_as_text(signatures, model):
     assert found["ids"].numpy()[:, -1].any()  # no wider than the longest
 
 
+def test_ids_are_read_up_to_eos_as_a_servers_padding_needs_it(signatures, model):
+    """TensorFlow Serving widens a request's rows with the first element of its tensor."""
+    tokens = [model.vocabulary.encode(text) + [1] for text in TEXTS]
+    width = max(map(len, tokens))
+    padded = [row + row[:1] * (width - len(row)) for row in tokens]
+    found = signatures["from_ids"](ids=tf.constant(padded))
+    decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
+    text = _call(signatures, TEXTS)
+    assert decoded == text["outputs"].tolist()
+    np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
+    for name in ("truncated", "input_truncated", "finished"):
+        assert found[name].numpy().tolist() == text[name].tolist()
+
+
 @pytest.mark.parametrize(
-    "ids", [np.zeros([0, 0]), np.zeros([2, 0]), np.zeros([2, 3]), [[-1, 10**9, 0]]]
+    "ids", [np.zeros([0, 0]), np.zeros([2, 0]), np.zeros([2, 3]), [[-1, 10**9, 0]], [[5, 6, 7]]]
 )
-def test_ids_that_are_none_have_blank_outputs(signatures, ids):
+def test_ids_without_eos_have_blank_outputs_and_are_truncated(signatures, ids):
     found = signatures["from_ids"](ids=tf.constant(ids, tf.int32))
     assert found["ids"].shape == (len(ids), 0)
     assert not found["scores"].numpy().any()
+    assert found["truncated"].numpy().tolist() == [True] * len(ids)
+    assert found["input_truncated"].numpy().tolist() == [True] * len(ids)
+
+
+def test_cut_inputs_and_cut_outputs_are_told_apart(signatures, model, hostile):
+    texts = [*TEXTS, hostile["100,000 characters"].decode(), ""]
+    found = _call(signatures, texts)
+    nbest = _call(signatures, texts, "nbest")
+    expected = model.translate(texts)
+    cut = [translation.truncated for translation in expected]
+    finished = [translation.finished for translation in expected]
+    assert cut[-2:] == [True, False]
+    assert finished[-1]
+    assert 0 < sum(finished) < len(texts)
+    assert found["input_truncated"].tolist() == nbest["truncated"].tolist() == cut
+    assert found["finished"].tolist() == nbest["finished"][:, 0].tolist() == finished
 
 
 def test_prefix_begins_every_output(run_dir):

@@ -1,6 +1,8 @@
 """Every form of parallel text gives the same pairs."""
 
 import gzip
+import subprocess
+import sys
 
 import pytest
 
@@ -55,6 +57,45 @@ def test_translation_units(tmp_path):
 def test_a_unit_without_a_language_keeps_its_place(tmp_path):
     (tmp_path / "train.tmx").write_text(TMX.replace('xml:lang="de"', 'xml:lang="nl"'))
     assert _read(tmp_path) == [PAIRS[0], ("<No>", "")]
+
+
+def test_languages_that_no_unit_has_are_told(tmp_path):
+    (tmp_path / "train.tmx").write_text(TMX)
+    with pytest.raises(
+        errors.UserError, match=r"in both 'source' and 'target', only in de, en, fr"
+    ):
+        list(bitexts.read([tmp_path / "train.tmx"], ("source", "target")))
+
+
+MEMORY = """
+import pathlib, re, sys
+from t2t_lite.text import bitexts
+def peak():  # KiB; ru_maxrss would have the parent's in it
+    return int(re.search(r"VmHWM:\\s*(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+path = pathlib.Path(sys.argv[1])
+read = bitexts.read([path], ("en", "de"))
+next(read)
+before = peak()
+count = 1 + sum(1 for _ in read)
+print(count, peak() - before)
+"""
+
+
+@pytest.mark.integration
+def test_units_that_were_read_leave_memory(tmp_path):
+    head, _, rest = TMX.partition("<tu>")
+    unit = "<tu>" + rest.partition("<tu>")[0]
+    path = tmp_path / "train.tmx"
+    with path.open("w") as file:  # 100 MB
+        file.write(head)
+        for _ in range(100):
+            file.write(unit * (1_000_000 // len(unit)))
+        file.write("</body></tmx>")
+    command = [sys.executable, "-c", MEMORY, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    count, growth = map(int, done.stdout.split())
+    assert count == 100 * (1_000_000 // len(unit))
+    assert growth < 10_000  # KiB; all units together take a thousand bytes each
 
 
 def test_a_wrong_column_count_names_the_line(tmp_path):

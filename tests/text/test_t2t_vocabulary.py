@@ -42,6 +42,32 @@ def test_subtokens_are_the_longest_from_the_left():
     assert "".join(vocab.piece(i) for i in vocab.encode("é")) == "\\233;_"
 
 
+TOKENS = b"<pad>\n<EOS>\nthe\nWel@@\nt\n,\nUNK\n"
+
+
+def test_tokens_are_those_between_blanks(tmp_path):
+    path = tmp_path / "vocab.bpe.32000"
+    path.write_bytes(TOKENS)
+    vocab = vocabulary.load(path)
+    assert isinstance(vocab, t2t_vocabulary.TokenVocabulary)
+    assert vocab.encode("the  Wel@@ t, Wel@@ t") == [2, 3, 6, 3, 4]
+    assert vocab.decode([0, 2, 3, 4, 900, 1, 5]) == "the Wel@@ t"
+    assert (vocab.size, vocab.piece(3)) == (7, "Wel@@")
+    assert vocab.encode("") == []
+    without = t2t_vocabulary.TokenVocabulary(TOKENS.removesuffix(b"UNK\n"))
+    assert (without.size, without.encode("the")) == (6, [2])
+    with pytest.raises(errors.UserError, match="neither 'a' nor UNK"):
+        without.encode("the a")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"'<pad>_'\n\xff\xfe\n", b"<pad>\n<EOS>\n\xff"])
+@pytest.mark.parametrize("name", ["vocab.x.subwords", "vocab.ende.32768"])
+def test_what_is_no_vocabulary_is_refused(tmp_path, name, content):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(errors.UserError, match=rf"{name} is not "):
+        vocabulary.load(tmp_path / name)
+
+
 def test_there_is_no_graph_form(vocab):
     with pytest.raises(errors.UserError, match="ids signatures only"):
         vocab.tokenizer()

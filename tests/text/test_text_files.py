@@ -2,8 +2,11 @@
 
 import concurrent.futures
 import gzip
+import json
 import lzma
 import os
+import subprocess
+import sys
 
 import pytest
 import zstandard
@@ -35,6 +38,22 @@ def test_bytes_that_are_not_utf8_are_replaced(tmp_path):
     path = tmp_path / "x.txt"
     path.write_bytes(b"gr\xfcn\nred\n")
     assert list(text_files.read_lines(path)) == ["gr\ufffdn", "red"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_utf16_is_refused_with_how_to_convert_it(tmp_path, encoding, suffix):
+    path = tmp_path / f"x{suffix}"
+    text = "Zwei Hunde über Ä.\nDrei.\n".encode(encoding)
+    path.write_bytes(gzip.compress(text) if suffix else text)
+    with pytest.raises(errors.UserError, match=rf"{path.name} is UTF-16.*iconv -f UTF-16 -t UTF-8"):
+        list(text_files.read_lines(path))
+
+
+@pytest.mark.parametrize("line", [b"\x00", b"\x00\x00\x00\x00\x00\x00\x00\x00", b"a\x00dog", b""])
+def test_a_stray_nul_is_text(tmp_path, line):
+    (tmp_path / "x").write_bytes(line + b"\n")
+    assert list(text_files.read_lines(tmp_path / "x")) == [line.decode()]
 
 
 @pytest.mark.parametrize(("suffix", "compress"), [("", bytes), *COMPRESSIONS])
@@ -85,6 +104,18 @@ def test_written_lines_are_read_back(tmp_path):
     assert list(text_files.read_lines(tmp_path / "x")) == lines
 
 
+@pytest.mark.parametrize("suffix", text_files.SUFFIXES)
+def test_lines_are_compressed_as_the_suffix_says(tmp_path, suffix):
+    lines = [f"line {i}" for i in range(5_000)]
+    for name in ("x", "y"):
+        text_files.write_lines(tmp_path / f"{name}{suffix}", iter(lines))
+    assert list(text_files.read_lines(tmp_path / f"x{suffix}")) == lines
+    written = (tmp_path / f"x{suffix}").read_bytes()
+    assert written == (tmp_path / f"y{suffix}").read_bytes()
+    assert (len(written) < 25_000) == bool(suffix)  # 48,890 characters
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_pipe_is_written_to_and_a_link_stays_one(tmp_path):
     pipe, link = tmp_path / "pipe", tmp_path / "link"
     os.mkfifo(pipe)
@@ -114,3 +145,48 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path):
         fail()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+WRITERS = """
+import concurrent.futures, sys
+from t2t_lite.text import text_files
+with concurrent.futures.ThreadPoolExecutor(50) as pool:
+    list(pool.map(lambda n: text_files.write_json(sys.argv[1], [n] * 1000), range(100)))
+"""
+
+
+def test_400_writers_at_once_write_whole_files_and_leave_nothing_else(tmp_path):
+    path = tmp_path / "run.json"
+    command = [sys.executable, "-c", WRITERS, str(path)]
+    processes = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    errors_of = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, errors_of
+    written = json.loads(path.read_text())
+    assert written == [written[0]] * 1000
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from t2t_lite.text import text_files
+with text_files.replacing(sys.argv[1]) as file:
+    file.write(b"half")
+    print("begun", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_what_a_killed_writer_left_goes_and_a_living_ones_stays(tmp_path):
+    path = tmp_path / "x [1]"  # with what is special in a pattern
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout
+    process.stdout.readline()
+    text_files.write_lines(path, ["one"])
+    assert len(list(tmp_path.iterdir())) == 2
+    process.kill()
+    process.communicate()
+    text_files.write_lines(path, ["two"])
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "two\n"

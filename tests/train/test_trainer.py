@@ -5,6 +5,7 @@ import pathlib
 import random
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,10 +15,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import registry
+from t2t_lite import errors, registry
 from t2t_lite.bin import trainer
-from t2t_lite.data import manifest
+from t2t_lite.data import generate, manifest
 from t2t_lite.run import checkpoint
+from t2t_lite.train import evaluator
 
 pytestmark = pytest.mark.integration
 
@@ -82,7 +84,27 @@ def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
         np.testing.assert_array_equal(value, theirs[name], err_msg=name)
 
 
-def test_sigterm_saves_the_step_under_way_and_the_same_command_goes_on(tiny_data, tmp_path, capsys):
+def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkeypatch, capsys):
+    flags = ("--train_steps=4", "--save_checkpoints_steps=2", "--eval_frequency=4")
+    arguments = _arguments(tiny_data, tmp_path, *flags)
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluator.Evaluator, "evaluate", die)
+        assert trainer.main(arguments) == 130
+    assert trainer.main(arguments) == 0
+    assert "(best so far)" in capsys.readouterr().err
+    assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-4")
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+)
+def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
+    tiny_data, tmp_path, capsys, number, status
+):
     flags = ["--train_steps=100000", "--eval_frequency=100000"]
     # None but the signal's own checkpoint is due.
     arguments = _arguments(tiny_data, tmp_path, *flags, "--save_checkpoints_steps=100000")
@@ -93,10 +115,10 @@ def test_sigterm_saves_the_step_under_way_and_the_same_command_goes_on(tiny_data
         start.append(process.stdout.readline())
         assert start[-1], start  # "" is the end
     time.sleep(0.5)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0, output
-    (steps,) = re.findall(r"([\d,]+) steps in .*\n.*stopped by SIGTERM", output)
+    assert process.returncode == status, output
+    (steps,) = re.findall(rf"([\d,]+) steps in .*\n.*stopped by {number.name}", output)
     last = int(steps.replace(",", ""))
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [last]
     assert trainer.main([*arguments, f"--train_steps={last + 1}"]) == 0
@@ -147,7 +169,15 @@ def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected
         ("--problem=parallel_tex", "did you mean parallel_text"),
         ("--hparams_set=transformer_bas", "did you mean transformer_base"),
         ("--hparams=droput=0.1", "did you mean dropout"),
-        ("--hparams=dropout=much", "dropout is float"),
+        ("--hparams=dropout=much", "dropout is a number"),
+        (f"--hparams={TINY},d_model=33", "d_model is even"),
+        (f"--hparams={TINY},max_length=5", "no training pair of parallel_text has at most"),
+        (f"--hparams={TINY},learning_rate_scale=nan", "learning_rate_scale is a number"),
+        (f"--hparams={TINY},d_model=100000000", "parameters needs at least "),
+        (f"--hparams={TINY},batch_tokens=2000000000", ": lower max_tokens_per_device"),
+        ("--random_seed=-1", "--random_seed=-1: expected a whole number, at least 0"),
+        ("--save_checkpoints_secs=nan", "expected a number"),
+        ("--warm_start_from=nowhere", "no checkpoint at nowhere"),
         ("--hparams=guided_alignment=1", "guided_alignment is for parsing problems"),
         ("--data_dir=nowhere", "nowhere"),
         ("--problem=toy_enfr", "toy_enfr"),
@@ -164,6 +194,154 @@ def test_a_mistake_is_one_line_and_leaves_nothing(tiny_data, tmp_path, capsys, c
     assert expected in error
     assert error.count("\n") == 1, error
     assert not output.exists()
+
+
+def _generate(folder: pathlib.Path, *, reversed_letters: bool) -> pathlib.Path:
+    """Write a data_dir of the same problem and vocabulary size, of other text."""
+    samples = registry.problem("toy_ende").samples("train")
+    for split, count in (("train", 300), ("dev", 20), ("test", 20)):
+        pairs = [next(samples) for _ in range(count)]
+        for side, key in (("source", "inputs"), ("target", "targets")):
+            lines = [pair[key][:: -1 if reversed_letters else 1] for pair in pairs[::-1]]
+            (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n", "utf-8")
+    generate.generate(
+        registry.problem("parallel_text"),
+        data_dir=folder / "data",
+        raw_dir=folder,
+        vocab_size=600,
+        num_workers=1,
+    )
+    return folder / "data"
+
+
+def test_other_data_are_refused_however_alike_they_look(tiny_data, trained, tmp_path, capsys):
+    other = _generate(tmp_path, reversed_letters=True)
+    assert {path.name for path in other.iterdir()} == {path.name for path in tiny_data.iterdir()}
+    assert trainer.main(_arguments(other, trained, "--train_steps=13")) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"holds a run with other settings or data \(vocabulary \w{8} -> \w{8}\)", line)
+    # The same vocabulary over other shards, as after datagen --overwrite with more text.
+    same = tmp_path / "same"
+    shutil.copytree(tiny_data, same)
+    path = same / "parallel_text.manifest.json"
+    path.write_text(
+        re.sub(r'("name": "[^"]*-train-.*?"sha256": ")..', r"\1zz", path.read_text(), flags=re.S)
+    )
+    assert trainer.main(_arguments(same, trained, "--train_steps=13")) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert re.search(r"\(training data \w{8} -> \w{8}\).*--warm_start_from", line)
+    # Moved data are the same.
+    moved = tmp_path / "moved"
+    shutil.copytree(tiny_data, moved)
+    assert trainer.main(_arguments(moved, trained, "--train_steps=12")) == 0
+
+
+def test_a_warm_start_is_from_weights_of_this_vocabulary_that_fit(
+    tiny_data, trained, tmp_path, capsys
+):
+    start = ["--train_steps=1", f"--warm_start_from={trained}"]
+    other = _generate(tmp_path, reversed_letters=True)
+    assert trainer.main(_arguments(other, tmp_path / "run", *start)) == 1
+    assert "was trained with another vocabulary" in capsys.readouterr().err
+    wider = f"--hparams={TINY},d_model=24,d_ff=40"
+    assert trainer.main([*_arguments(tiny_data, tmp_path / "run", *start), wider]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "none of its weights has the name and shape" in line
+    assert not (tmp_path / "run").exists()
+    heads = f"--hparams={TINY},num_heads=4,d_k=4,d_v=4"  # the same shapes
+    assert trainer.main([*_arguments(tiny_data, tmp_path / "run", *start), heads]) == 0
+    assert "the model is another one: num_heads 2 -> 4, d_k 8 -> 4" in capsys.readouterr().err
+
+
+def test_a_start_that_failed_locks_nothing(tiny_data, tmp_path, capsys, monkeypatch):
+    """It fails when all is written but a checkpoint; then other settings are taken."""
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.Checkpoints, "restore_latest", _fail)
+        assert trainer.main(_arguments(tiny_data, tmp_path, "--train_steps=2")) == 1
+    assert (tmp_path / "run.json").exists()
+    changed = ["--train_steps=2", f"--hparams={TINY},d_ff=40", "--random_seed=5"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *changed]) == 0
+    assert json.loads((tmp_path / "hparams.json").read_text())["d_ff"] == 40
+    assert json.loads((tmp_path / "run.json").read_text())["random_seed"] == 5
+
+
+def _fail(*_):
+    raise errors.UserError("as if the power had failed")
+
+
+def test_what_an_error_advises_is_taken_by_the_same_output_dir(tiny_data, tmp_path):
+    flags = ["--train_steps=1", "--eval_frequency=100"]
+    assert trainer.main(_arguments(tiny_data, tmp_path, *flags)) == 0
+    advice = f"{TINY},max_tokens_per_device=128,beam_size=2,averaged_checkpoints=2"
+    flags = ["--train_steps=2", f"--hparams={advice}"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    hparams = json.loads((tmp_path / "hparams.json").read_text())
+    assert hparams["max_tokens_per_device"] == 128
+
+
+def test_the_best_stays_where_later_scores_are_of_another_kind(tiny_data, tmp_path, capsys):
+    assert trainer.main(_arguments(tiny_data, tmp_path, "--train_steps=2")) == 0
+    before = (tmp_path / "best" / "best.json").read_bytes()
+    capsys.readouterr()
+    flags = ["--train_steps=4", "--eval_sentences=0"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    report = capsys.readouterr().err
+    assert "best was chosen by another measure (score BLEU -> loss, sentences 4 -> none" in report
+    assert "(best so far)" not in report
+    assert (tmp_path / "best" / "best.json").read_bytes() == before
+    patience = ["--train_steps=6", "--eval_sentences=0", "--early_stopping_patience=1"]
+    assert trainer.main([*_arguments(tiny_data, tmp_path), *patience]) == 1
+    assert "--early_stopping_patience compares dev scores" in capsys.readouterr().err
+
+
+def test_an_empty_dev_split_has_no_best(tiny_data, tmp_path, capsys):
+    data = tmp_path / "data"
+    shutil.copytree(tiny_data, data)
+    path = data / "parallel_text.manifest.json"
+    content = json.loads(path.read_text())
+    content["splits"]["dev"].update(pairs=0, lengths=[], shards=[], text=[])
+    path.write_text(json.dumps(content))
+    run = tmp_path / "run"
+    assert trainer.main(_arguments(data, run, "--train_steps=2")) == 0
+    report = capsys.readouterr()
+    assert "the dev split is empty: nothing is evaluated" in report.err
+    assert "best" not in report.out
+    assert not (run / "best").exists()
+    patience = ["--train_steps=3", "--early_stopping_patience=1"]
+    assert trainer.main(_arguments(data, run, *patience)) == 1
+
+
+def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, tmp_path, capsys):
+    flags = ["--train_steps=100000", "--save_checkpoints_steps=5"]
+    first = _start(_arguments(tiny_data, tmp_path, *flags))
+    _wait_for(tmp_path / "ckpt-5.index", first)
+    before = (tmp_path / "run.json").read_bytes()
+    assert trainer.main(_arguments(tiny_data, tmp_path, *flags)) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"another process is at work in {tmp_path} (process {first.pid} on " in line
+    first.kill()
+    first.communicate()
+    last = checkpoint.list_checkpoints(tmp_path)[-1][0]
+    assert trainer.main(_arguments(tiny_data, tmp_path, f"--train_steps={last + 1}")) == 0
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+def test_a_deterministic_run_is_the_same_and_goes_on_from_one_that_is_not(tiny_data, tmp_path):
+    runs = {}
+    for name, steps, more in [
+        ("plain", 4, []),
+        ("deterministic", 4, ["--deterministic"]),
+        ("continued", 2, []),
+        ("continued", 4, ["--deterministic"]),
+    ]:
+        flags = [f"--train_steps={steps}", "--eval_sentences=0", *more]
+        process = _start(_arguments(tiny_data, tmp_path / name, *flags))
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode == 0, output
+        runs[name] = _weights(tmp_path / name)
+    for name, value in runs["plain"].items():
+        for other in ("deterministic", "continued"):
+            np.testing.assert_array_equal(value, runs[other][name], err_msg=f"{other} {name}")
 
 
 def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_path, capsys):

@@ -1,0 +1,59 @@
+"""What this process may use of the machine."""
+
+import contextlib
+import math
+import os
+import pathlib
+from collections.abc import Iterator
+
+_ROOT = pathlib.Path("/")
+
+
+def cores() -> int:
+    """Return how many cores this process may keep busy, at least 1.
+
+    They are those that it is bound to (`taskset`, a container's `--cpuset-cpus`), or fewer where a
+    control group limits its time (a container's `--cpus`, systemd's CPUQuota); half a core counts
+    as one.
+    """
+    # macOS has no sched_getaffinity
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return max(1, min([bound or 1, *map(math.ceil, _limits(_ROOT))]))
+
+
+def _limits(root: pathlib.Path) -> Iterator[float]:
+    """Yield the limits, in cores, of the process's control groups and of all groups above them.
+
+    Inside a container the groups that /proc names are often not there: its own are then at the top.
+    """
+    mounts = root / "sys/fs/cgroup"
+    for controllers, group in _groups(root):
+        folder = mounts / controllers / group.lstrip("/")
+        for place in (folder, *folder.parents):
+            if place.is_relative_to(mounts):
+                with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+                    quota, period = _quota(place)
+                    if quota > 0:  # version 1 says -1 where there is none
+                        yield quota / period
+
+
+def _groups(root: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """Yield the controllers, "" in version 2, and the path of each group that limits time."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:  # "0::/user.slice" or, in version 1, "4:cpu,cpuacct:/docker/1f2e"
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if not controllers or "cpu" in controllers.split(","):
+            yield controllers, group
+
+
+def _quota(group: pathlib.Path) -> tuple[int, int]:
+    """Return the microseconds in a period and the period; ValueError where there is no limit."""
+    if (group / "cpu.max").exists():
+        quota, period = (group / "cpu.max").read_text().split()  # "max 100000" without a limit
+        return int(quota), int(period)
+    quota, period = (group / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+    return int(quota.read_text()), int(period.read_text())

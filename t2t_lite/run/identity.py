@@ -1,0 +1,69 @@
+"""What a checkpoint's weights mean: for which tokens they stand, and which function they are of.
+
+Weights of the same shapes may be of another vocabulary, or of a model with other heads or with its
+norms elsewhere. So every checkpoint carries the vocabulary's SHA-256 and the model's hparams, and
+whoever takes its weights compares them.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from t2t_lite import config
+
+_SHOWN = 8  # digits of a hash
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Identity:
+    """The vocabulary's SHA-256, and the hparams that decide what the weights compute."""
+
+    vocabulary: str
+    model: Mapping[str, Any]
+
+    def to_text(self) -> str:
+        """Return the text that a checkpoint holds."""
+        return json.dumps(dataclasses.asdict(self))
+
+    def difference(self, other: "Identity") -> str:
+        """Return what differs in `other`: "num_heads 8 -> 4", or "" where nothing does."""
+        changes = differences(self.model, other.model)
+        if self.vocabulary != other.vocabulary:
+            changes.insert(0, f"vocabulary {shown(self.vocabulary)} -> {shown(other.vocabulary)}")
+        return ", ".join(changes)
+
+
+def of(hparams: config.HParams, vocabulary_path: pathlib.Path) -> Identity:
+    """Return the identity of a model with a vocabulary."""
+    return Identity(vocabulary=sha256(vocabulary_path), model=config.model(hparams))
+
+
+def from_text(text: str) -> Identity:
+    """Return what `to_text` wrote; hparams that there were not then have their defaults."""
+    values = json.loads(text)
+    model = config.model(config.HParams()) | values["model"]
+    return Identity(vocabulary=values["vocabulary"], model=model)
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return what differs between two mappings: ["num_heads 8 -> 4"]."""
+    names = dict.fromkeys([*old, *new])
+    return [
+        f"{name} {old.get(name, 'none')} -> {new.get(name, 'none')}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def sha256(path: pathlib.Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def shown(digest: str | None) -> str:
+    """Return the start of a hash, as messages show it."""
+    return (digest or "none")[:_SHOWN]

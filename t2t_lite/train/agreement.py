@@ -1,0 +1,112 @@
+"""What the workers of one training tell each other, so that all do the same.
+
+Gradients are summed over workers without a question: one that has other flags or data, or that did
+not find the checkpoint from which the others go on, would spoil the sum unnoticed.
+"""
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.train import devices
+
+_WIDTH = 4096  # bytes of what a worker says
+
+
+class Workers:
+    """The workers of a strategy; where there is one alone, it agrees with itself."""
+
+    def __init__(self, strategy: tf.distribute.Strategy):
+        self._strategy = strategy
+        self.count = devices.num_workers(strategy)
+        self._any = tf.function(self._sum, input_signature=[tf.TensorSpec([], tf.float32)])
+
+    def agree(self, what: str, **values: Any) -> None:
+        """Wait for all workers; raise UserError where one has other values than the chief.
+
+        Args:
+          what: is said of the values where they differ: "... begin with the same <what>".
+        """
+        said = [json.loads(text) for text in self.gather(json.dumps(values))]
+        for number, other in enumerate(said):
+            if differing := [name for name in values if other[name] != said[0][name]]:
+                name = differing[0]
+                raise errors.UserError(
+                    f"the workers must begin with the same {what}, but {name} is "
+                    f"{said[0][name]} at the chief and {other[name]} at worker {number} of "
+                    f"{self.count}: give all the same flags, the same data and one output_dir that "
+                    "they share, or copies of it"
+                )
+
+    @contextlib.contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Wait at the end for all workers; where one fails none goes on, and all say why."""
+        try:
+            yield
+        except (errors.UserError, OSError) as error:
+            self.gather(str(error)[: _WIDTH // 4])  # letters have at most 4 bytes
+            raise
+        if failures := list(filter(None, self.gather(""))):
+            raise errors.UserError(f"another worker could not begin: {failures[0]}")
+
+    def gather(self, text: str) -> list[str]:
+        """Return what every worker says, the chief first; waits until each has said it."""
+        if self.count == 1:
+            return [text]
+        encoded = np.frombuffer(text.encode("utf-8"), np.uint8)
+        assert len(encoded) <= _WIDTH
+        # As numbers of the one type that every collective moves on every device.
+        codes = np.zeros([1, _WIDTH], np.float32)
+        codes[0, : len(encoded)] = encoded
+
+        @tf.function
+        def say() -> tf.Tensor:
+            context = tf.distribute.get_replica_context()
+            return context.all_gather(tf.constant(codes), axis=0)
+
+        with naming_loss("before the first step"):
+            said = self._strategy.experimental_local_results(self._strategy.run(say))[0].numpy()
+        replicas_each = len(said) // self.count
+        return [_text(row) for row in said[::replicas_each]]
+
+    def any(self, flag: bool) -> bool:
+        """Return whether one of the workers says so; waits until each has said it."""
+        if self.count == 1:
+            return flag
+        with naming_loss("between two steps"):
+            return bool(self._any(tf.constant(float(flag))) > 0)
+
+    def _sum(self, flag: tf.Tensor) -> tf.Tensor:
+        per_replica = self._strategy.run(lambda: tf.identity(flag))
+        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
+
+
+@contextlib.contextmanager
+def naming_loss(when: str) -> Iterator[None]:
+    """Turn what TensorFlow raises for a worker that is gone into what to do about it."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+        raise errors.UserError(
+            f"a worker was lost {when}; start the same command on every worker again, "
+            "training continues from the last checkpoint"
+        ) from error
+
+
+def fingerprint(variables: Mapping[str, tf.Variable]) -> str:
+    """Return a short text that tells these weights from any others."""
+    digest = hashlib.sha256()
+    for name in sorted(variables):
+        digest.update(name.encode("utf-8"))
+        digest.update(np.ascontiguousarray(variables[name].numpy()).data)
+    return digest.hexdigest()[:16]
+
+
+def _text(codes: np.ndarray) -> str:
+    return bytes(codes.astype(np.uint8)).rstrip(b"\0").decode("utf-8")

@@ -1,0 +1,95 @@
+"""Journals of interrupted jobs: a damaged one costs what it held, never a wrong output."""
+
+from fuzz import inputs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from t2t_lite.decode import journal
+
+_JOB = {"model": "m", "options": {"beam_size": 4}}
+_LINES = [f"line {i}" for i in range(7)]
+_CHUNKS = [
+    b"\n",
+    b"\n[0, 1]\n",
+    b'\n[true, "x"]\n',
+    b'\n[-1, "x"]\n',
+    b"\n" + b"[" * 9_000 + b"\n",
+    b"\xff",
+]
+_CHUNKS += [b'\n{"lines": 3.0, "sha256": ""}\n', b'\n{"lines": -1, "sha256": null}\n', b"\n[]\n"]
+_CHUNKS += [b"\n" + inputs.DIGITS.encode() + b"\n", b'\n{"lines": 1e999, "sha256": ""}\n']
+
+
+def _windows(lines, size):
+    return [lines[start : start + size] for start in range(0, len(lines), size)]
+
+
+def _run(target, lines, size, *, stop_after=None):
+    """Do the job "line in capitals" by a journal; return its outputs and which were resumed."""
+    resumed = []
+    with journal.Journal(target, _JOB) as kept:
+        for number, window in enumerate(_windows(lines, size)):
+            results = kept.begin(window)
+            resumed += results.values()
+            missing = [place for place in range(len(window)) if place not in results]
+            for done, place in enumerate(missing):
+                if stop_after == (number, done):
+                    return None, resumed
+                kept.add([(place, window[place].upper())])
+        outputs = list(kept.outputs())
+        kept.delete()
+    return outputs, resumed
+
+
+def _partial(folder, lines=_LINES, size=3, stop_after=(2, 0)):
+    """Return the bytes of an interrupted job's journal."""
+    target = folder / "interrupted"
+    path = target.with_name("interrupted.partial")
+    path.unlink(missing_ok=True)
+    _run(target, lines, size, stop_after=stop_after)
+    return path.read_bytes()
+
+
+def _clear(target):
+    for path in target.parent.glob(f"{target.name}.partial*"):
+        path.unlink()
+
+
+@given(st.data())
+def test_a_damaged_journal_has_an_output_for_every_line(folder, data):
+    target = folder / "fuzzed"
+    _clear(target)
+    valid = [_partial(folder), _partial(folder, stop_after=(1, 1))]
+    valid += [valid[0].replace(b'"lines": 3,', b'"lines": %s,' % n) for n in (b"3.0", b"3e0", b"4")]
+    valid += [valid[0].replace(b'"lines": 1,', b'"lines": true,') + b"[true, 1]\n[false, 0]\n"]
+    content = data.draw(inputs.damaged(valid, chunks=_CHUNKS))
+    target.with_name("fuzzed.partial").write_bytes(content)
+    with inputs.answered():
+        outputs, _ = _run(target, _LINES, 3)
+        assert outputs is not None
+        assert len(outputs) == len(_LINES)
+
+
+@given(st.data())
+def test_a_journal_that_was_cut_off_anywhere_costs_no_output(folder, data):
+    target = folder / "cut"
+    _clear(target)
+    content = _partial(folder)
+    end = data.draw(st.integers(0, len(content)))
+    tail = data.draw(st.sampled_from([b"", b"\0" * 50, b"\xff\xfe", b"\n", b"[1, "]))
+    target.with_name("cut.partial").write_bytes(content[:end] + tail)
+    with inputs.answered():
+        assert _run(target, _LINES, 3)[0] == [line.upper() for line in _LINES]
+
+
+_some_lines = st.lists(st.text(max_size=3), max_size=8)
+
+
+@given(_some_lines, _some_lines, st.integers(0, 8), st.integers(1, 3), st.integers(0, 3))
+def test_other_lines_have_their_own_outputs(folder, old, new, kept, size, stop):
+    target = folder / "changed"
+    _clear(target)
+    _run(target, old, size, stop_after=(stop, 0))
+    new = old[:kept] + new
+    with inputs.answered():
+        assert _run(target, new, size)[0] == [line.upper() for line in new]

@@ -1,0 +1,62 @@
+"""The cores that a process may use, in a container too."""
+
+import os
+
+import pytest
+
+from t2t_lite import machine
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "cores"),
+    [
+        ("0::/", {"cpu.max": "200000 100000"}, 2),  # docker run --cpus=2
+        ("0::/", {"cpu.max": "150000 100000"}, 2),
+        ("0::/", {"cpu.max": "5000 100000"}, 1),
+        ("0::/", {"cpu.max": "max 100000"}, 96),
+        ("0::/a.slice/b.service", {"a.slice/cpu.max": "300000 100000"}, 3),  # of the group above
+        (
+            "0::/a.slice/b.service",
+            {"a.slice/cpu.max": "max 100000", "a.slice/b.service/cpu.max": "50000 10000"},
+            5,
+        ),
+        (
+            # a container's own group is at the top
+            "3:memory:/docker/1f\n4:cpu,cpuacct:/docker/1f",
+            {"cpu,cpuacct/cpu.cfs_quota_us": "400000", "cpu,cpuacct/cpu.cfs_period_us": "100000"},
+            4,
+        ),
+        (
+            "4:cpu:/x",
+            {"cpu/x/cpu.cfs_quota_us": "-1", "cpu/x/cpu.cfs_period_us": "100000"},
+            96,
+        ),
+        ("", {}, 96),
+        ("0::/", {"cpu.max": "nonsense"}, 96),
+        ("0::/", {"cpu.max": "1 0"}, 96),
+    ],
+)
+def test_a_quota_limits_the_cores(tmp_path, monkeypatch, groups, files, cores):
+    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(96)), raising=False)
+    names = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
+    for name, text in {"proc/self/cgroup": groups, **names}.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    assert machine.cores() == cores
+
+
+def test_a_system_without_affinity_or_groups_counts_all(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 10)
+    assert machine.cores() == 10
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert machine.cores() == 1
+
+
+def test_the_process_may_be_bound_to_fewer(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5}, raising=False)
+    assert machine.cores() == 2

@@ -1,0 +1,102 @@
+"""What to train on: who is the chief, what TF_CONFIG may be, which GPUs take bfloat16."""
+
+import json
+import os
+import types
+
+import pytest
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.train import devices
+
+WORKERS = {"worker": ["a:1", "b:1"]}
+WITH_CHIEF = {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["d:1"]}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "kind", "index", "expected"),
+    [
+        (WORKERS, "worker", 0, True),
+        (WORKERS, "worker", 1, False),
+        (WITH_CHIEF, "chief", 0, True),
+        (WITH_CHIEF, "worker", 0, False),
+        (WITH_CHIEF, "worker", 1, False),
+    ],
+)
+def test_one_process_is_the_chief_by_tensorflows_rule(cluster, kind, index, expected):
+    spec = tf.train.ClusterSpec(cluster)
+    resolver = types.SimpleNamespace(task_type=kind, task_id=index, cluster_spec=lambda: spec)
+    strategy = types.SimpleNamespace(cluster_resolver=resolver)
+    assert devices.is_chief(strategy) == expected  # pyright: ignore[reportArgumentType]
+    count = devices.num_workers(strategy)  # pyright: ignore[reportArgumentType]
+    assert count == (3 if cluster is WITH_CHIEF else 2)
+
+
+def test_a_process_alone_is_the_chief():
+    assert devices.is_chief(tf.distribute.get_strategy())
+    assert devices.num_workers(tf.distribute.get_strategy()) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"cluster": {}}', '{"cluster": {}, "task": {}}'])
+def test_no_cluster_is_one_process(monkeypatch, text):
+    monkeypatch.setenv("TF_CONFIG", text)
+    assert devices.strategy("auto").cluster_resolver is None
+    with pytest.raises(errors.UserError, match="multi_worker needs TF_CONFIG"):
+        devices.strategy("multi_worker")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "x",
+        "[1]",
+        json.dumps({"cluster": WORKERS}),
+        json.dumps({"cluster": WORKERS, "task": {"type": "worker", "index": 2}}),
+        json.dumps({"cluster": WORKERS, "task": {"type": "worker", "index": "0"}}),
+        json.dumps({"cluster": WORKERS, "task": {"type": "evaluator", "index": 0}}),
+        json.dumps({"cluster": WITH_CHIEF, "task": {"type": "ps", "index": 0}}),
+        json.dumps({"cluster": ["a:1"], "task": {"type": "worker", "index": 0}}),
+    ],
+)
+def test_a_wrong_tf_config_is_one_line(monkeypatch, given):
+    monkeypatch.setenv("TF_CONFIG", given)
+    with pytest.raises(errors.UserError, match=r"^TF_CONFIG is \{.*; got "):
+        devices.strategy("auto")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ([(8, 0)], "bfloat16"),
+        ([(9, 0), (8, 6)], "bfloat16"),
+        ([(7, 5)], "float32"),
+        ([(9, 0), (7, 0)], "float32"),
+        ([None], "float32"),
+    ],
+)
+def test_bfloat16_is_for_gpus_that_multiply_it(monkeypatch, capabilities, expected):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: capabilities)
+    monkeypatch.setattr(
+        tf.config.experimental,
+        "get_device_details",
+        lambda one: {} if one is None else {"compute_capability": one},
+    )
+    assert devices.precision("auto") == expected
+    assert devices.precision("bfloat16") == "bfloat16"
+
+
+def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 1 << 24 < devices.memory() <= whole
+    file = tmp_path / "limit"
+    meminfo, limit = list(devices._MEMORY_LIMITS.values())[:2]
+    for number, text, expected in [
+        (meminfo, "MemTotal:  900 kB\nMemAvailable:     7 kB\n", 7 << 10),
+        (limit, "1000000\n", 1_000_000),
+        (limit, "max\n", whole),
+        (limit, f"{1 << 63}\n", whole),
+    ]:
+        file.write_text(text)
+        monkeypatch.setattr(devices, "_MEMORY_LIMITS", {str(file): number})
+        assert devices.memory() == expected
