@@ -83,7 +83,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                     yield texts.get(sides[0], ""), texts.get(sides[1], "")
                     if parents:
                         parents[-1].clear()  # what was read; else the whole file stays in memory
-        except ElementTree.ParseError as error:
+        except (ElementTree.ParseError, LookupError) as error:  # LookupError: of its encoding
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
     if languages and not is_in_both:
         raise errors.UserError(

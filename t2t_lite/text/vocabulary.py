@@ -67,7 +67,7 @@ class Vocabulary:
             return cls(pathlib.Path(path).read_bytes())
         except FileNotFoundError as error:
             raise errors.UserError(f"there is no vocabulary file {path}") from error
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:  # UnicodeDecodeError: of its message
             raise errors.UserError(f"{path} is not a SentencePiece model") from error
 
     @property
