@@ -2,8 +2,7 @@
 
 Prints BLEU under each protocol in use, and chrF2, with the signatures that make a figure
 comparable; bleu_compound_split is the figure that the paper reports. Give plain text: not
-tokenized, not in subwords. Files may be compressed (.gz, .xz,
-.bz2, .zst).
+tokenized, not in subwords. Files may be compressed (.gz, .xz, .bz2, .zst).
 """
 
 import dataclasses

@@ -8,10 +8,10 @@ The first serves a page on this machine until it is interrupted; the others writ
 opens from a disk, with no server and no network.
 """
 
-import contextlib
 import dataclasses
 import os
 import pathlib
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -185,8 +185,11 @@ def _serve(answers: "explorer.Explorer") -> None:
             file=sys.stderr,
         )
     print(f"http://{host}:{made.port}/ shows {answers.model.name}; end with Ctrl+C", flush=True)
-    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(made.socket):
-        made.serve_forever()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Shutting down waits for the loop below, which runs in this thread.
+        signal.signal(number, lambda *_: threading.Thread(target=made.shutdown).start())
+    made.serve_forever()
+    made.server_close()
 
 
 if __name__ == "__main__":

@@ -124,6 +124,8 @@ def load(data_dir: str | os.PathLike[str], problem: problems.Problem) -> Manifes
             f"{path} was written by another version of t2t-lite; generate the data again"
         )
     fault = _fault(fields, _SHAPE, "it")
+    if not fault and any(len(row) != 3 for s in fields["splits"].values() for row in s["lengths"]):
+        fault = "a row of 'lengths' has not 3 numbers"
     if fault:
         raise errors.UserError(f"{path} is not a manifest: {fault}; generate the data again")
     loaded = Manifest(data_dir=data_dir, **{name: fields[name] for name in _SHAPE})
@@ -228,35 +230,50 @@ def round_length(lengths: np.ndarray) -> np.ndarray:
 
 
 _FILE = {"name": str, "bytes": int}
-# What a manifest must hold: a type, [of each item], (of a row), {key: ...}, {None: of each value}.
+# What a manifest must hold: a type, [of each item], {key: ...} with "?" behind a key that may be
+# absent, and {"*": of each value}.
 _SHAPE = {
     "problem": str,
-    "options": dict,
+    "options": {"vocab_size": int},
     "versions": dict,
     "raw_files": [_FILE],
-    "vocabulary": {"file": str, "bytes": int, "size": int},
-    "splits": {None: {"pairs": int, "shards": [_FILE], "lengths": [(int, int, int)]}},
+    "vocabulary": {
+        "file": str,
+        "bytes": int,
+        "size": int,
+        "subwords_per_word": float,
+        "byte_subwords_share": float,
+    },
+    "splits": {
+        "*": {
+            "pairs": int,
+            "source_tokens": int,
+            "target_tokens": int,
+            "shards": [_FILE],
+            "text?": [_FILE],
+            "lengths": [[int]],
+        }
+    },
 }
 
 
 def _fault(value: Any, shape: Any, where: str) -> str:
     """Return what about a value from a file is not as its shape says, "" if all is."""
-    kind = shape if isinstance(shape, type) else {tuple: list}.get(type(shape), type(shape))
-    if not isinstance(value, kind) or (kind is int and not 0 <= value < 2**63):
-        return f"{where} is {json.dumps(value)[:40]}, expected a {kind.__name__}"
-    if isinstance(shape, tuple) and len(value) != len(shape):
-        return f"{where} has {len(value)} numbers, expected {len(shape)}"
-    parts: list[tuple[Any, Any, str]] = []
-    if isinstance(shape, dict):
-        missing = [key for key in shape if key is not None and key not in value]
+    kind = shape if isinstance(shape, type) else type(shape)
+    kinds: Any = {float: (int, float)}.get(kind, kind)  # JSON has one kind of number
+    if not isinstance(value, kinds) or (kind is int and not 0 <= value < 2**63):
+        return f"{where} is {json.dumps(value)[:40]}, expected {kind.__name__}"
+    if isinstance(shape, type):
+        return ""
+    if isinstance(shape, list):
+        parts = [(one, shape[0], f"an item of {where}") for one in value]
+    else:
+        shapes = dict.fromkeys(value, shape["*"]) if "*" in shape else shape
+        missing = [key for key in shapes if not key.endswith("?") and key not in value]
         if missing:
             return f"{where} has no {missing[0]!r}"
-        shapes = dict.fromkeys(value, shape[None]) if None in shape else shape
-        parts = [(value[key], shapes[key], f"{key!r}") for key in shapes]
-    elif isinstance(shape, list):
-        parts = [(one, shape[0], f"an item of {where}") for one in value]
-    elif isinstance(shape, tuple):
-        parts = [(one, of, f"a number of {where}") for one, of in zip(value, shape)]
+        names = {key.removesuffix("?"): of for key, of in shapes.items()}
+        parts = [(value[key], of, repr(key)) for key, of in names.items() if key in value]
     return next(filter(None, (_fault(*part) for part in parts)), "")
 
 

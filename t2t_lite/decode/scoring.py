@@ -27,7 +27,7 @@ class PairScore:
 
     @property
     def loss(self) -> float:
-        """The loss of a token, without label smoothing: what training reports as likelihood."""
+        """The loss of a token, without label smoothing: as training reports it of the dev split."""
         return -self.log_probability / self.num_tokens
 
 

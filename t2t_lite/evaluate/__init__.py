@@ -1,1 +1,1 @@
-"""Scores: BLEU and labelled brackets."""
+"""BLEU and chrF of translations."""

@@ -1,1 +1,1 @@
-"""SavedModel export and the TF Serving client."""
+"""SavedModel export, the TensorFlow Serving client, and a stand-in for the server."""

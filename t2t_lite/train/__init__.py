@@ -1,1 +1,1 @@
-"""The recipe: schedule, loss, optimizer, checkpoints, the training loop."""
+"""The recipe: schedule, loss, optimizer, the training loop and what it reports."""

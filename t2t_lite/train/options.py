@@ -8,7 +8,7 @@ from t2t_lite import fields
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TrainerOptions:
-    """How one call of the trainer runs; nothing here changes what is learnt but the seed."""
+    """How one call of the trainer runs; the model and its recipe are in HParams."""
 
     eval_frequency: int = fields.option(1000, "Updates between evaluations.", at_least=1)
     eval_sentences: int = fields.option(

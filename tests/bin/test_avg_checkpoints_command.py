@@ -82,6 +82,17 @@ def test_mistakes_get_one_line(run_dir, capsys, flags, status, message):
     assert not (run_dir / "averaged").exists()
 
 
+def test_checkpoints_of_another_model_are_refused(run_dir, tmp_path, capsys):
+    """Of the same names and shapes: other heads."""
+    other = tiny_run.write(tmp_path / "other")
+    hparams = dataclasses.replace(tiny_run.HPARAMS, num_heads=4, d_k=4, d_v=4)
+    (other / "hparams.json").write_text(config.to_json(hparams))
+    assert _average(run_dir, f"--checkpoints=1,{other}/ckpt-1") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{other}/ckpt-1 holds the weights of another model (num_heads 2 -> 4" in line
+    assert not (run_dir / "averaged").exists()
+
+
 def test_a_run_without_checkpoints_is_named(tmp_path, capsys):
     run_dir = tiny_run.write(tmp_path, seeds=())
     assert _average(run_dir) == 1

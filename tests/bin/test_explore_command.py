@@ -80,10 +80,10 @@ def test_it_serves_until_interrupted(run):
         assert server.stdout is not None
         line = server.stdout.readline()
         (address,) = re.findall(r"http://127\.0\.0\.1:\d+/", line)
-        with urllib.request.urlopen(address + "api/about", timeout=60) as answer:
+        with urllib.request.urlopen(address + "api/about", timeout=120) as answer:
             assert json.load(answer)["layers"] == {"encoder": 1, "decoder": 1}
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=30)
+        _, errors = server.communicate(timeout=120)
     finally:
         server.kill()
     assert "Traceback" not in errors

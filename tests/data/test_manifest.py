@@ -93,6 +93,9 @@ def test_a_broken_manifest_is_named(tmp_path):
         manifest.load(tmp_path, Numbers())
 
 
+_SPLIT = {"pairs": 1, "source_tokens": 1, "target_tokens": 1, "shards": [], "lengths": []}
+
+
 def _changed(**changes):
     return lambda content: {**content, **changes}
 
@@ -111,16 +114,18 @@ def _without(*keys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda content: [], r"it is \[\], expected a dict"),
-        (lambda content: 3, "it is 3, expected a dict"),
+        (lambda content: [], r"it is \[\], expected dict"),
+        (lambda content: 3, "it is 3, expected dict"),
         (_without("splits"), "it has no 'splits'"),
         (_without("vocabulary", "bytes"), "'vocabulary' has no 'bytes'"),
         (_without("splits", "dev", "shards"), "'dev' has no 'shards'"),
         (_without("splits", "dev", "shards", 0, "name"), "an item of 'shards' has no 'name'"),
-        (_changed(splits={"dev": 3}), "'dev' is 3, expected a dict"),
-        (_changed(vocabulary={"file": 7, "bytes": 1, "size": 1}), "'file' is 7, expected a str"),
-        (_changed(splits={"dev": {"pairs": 1, "shards": [], "lengths": [[1, 2]]}}), "2 numbers"),
-        (_changed(splits={"dev": {"pairs": 2**70, "shards": [], "lengths": []}}), "'pairs' is"),
+        (_changed(splits={"dev": 3}), "'dev' is 3, expected dict"),
+        (_changed(options={"vocab_size": "7"}), "'vocab_size' is \"7\", expected int"),
+        (_changed(splits={"dev": {**_SPLIT, "lengths": [[1, 2]]}}), "has not 3 numbers"),
+        (_changed(splits={"dev": {**_SPLIT, "lengths": [3]}}), "an item of 'lengths' is 3"),
+        (_changed(splits={"dev": {**_SPLIT, "pairs": 2**70}}), "'pairs' is"),
+        (_changed(splits={"dev": {**_SPLIT, "text": [{"name": 5}]}}), "an item of 'text' has no"),
     ],
 )
 def test_a_manifest_that_lacks_something_says_what(data_dir, tmp_path, change, message):

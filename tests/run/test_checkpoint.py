@@ -8,6 +8,7 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import config, errors
+from t2t_lite.decode import translator
 from t2t_lite.run import averaging, best, checkpoint, identity, output_dir
 
 IDENTITY = identity.Identity(vocabulary="ab", model=config.model(config.HParams()))
@@ -272,3 +273,26 @@ def test_a_damaged_best_is_one_clear_error(tmp_path, content):
 def test_a_score_that_is_no_number_is_not_the_best(tmp_path):
     kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
     assert not kept.offer(1, float("nan"), _variables(1))
+
+
+def test_an_ensemble_is_of_one_vocabulary_and_one_function(tmp_path):
+    run = tiny_run.write(tmp_path, seeds=(1, 2))
+    weights = checkpoint.read_weights(f"{run}/ckpt-2")
+    own = output_dir.read(run).identity
+    for name, other in [
+        ("vocabulary", identity.Identity(vocabulary="cd", model=own.model)),
+        (
+            "pre_norm",
+            identity.Identity(vocabulary=own.vocabulary, model={**own.model, "pre_norm": 1}),
+        ),
+    ]:
+        prefix = f"{tmp_path}/{name}/ckpt-2"
+        checkpoint.write_weights(prefix, weights, other)
+        for path in (prefix, f"{run}/ckpt-1,{prefix}"):
+            with pytest.raises(errors.UserError, match=rf"of another model \({name} "):
+                translator.Translator.from_output_dir(run, path)
+    extra = {**weights, "encoder_norm/scale": np.ones(16)}  # as a pre-norm model has
+    checkpoint.write_weights(f"{tmp_path}/extra/ckpt-2", extra)
+    with pytest.raises(errors.UserError, match="has beside the model's own encoder_norm/scale"):
+        translator.Translator.from_output_dir(run, f"{tmp_path}/extra/ckpt-2")
+    assert translator.Translator.from_output_dir(run, f"{run}/ckpt-1,{run}/ckpt-2")

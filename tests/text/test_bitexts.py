@@ -104,8 +104,9 @@ def test_a_wrong_column_count_names_the_line(tmp_path):
         _read(tmp_path)
 
 
-def test_broken_tmx_is_named(tmp_path):
-    (tmp_path / "train.tmx").write_text(TMX[:300])
+@pytest.mark.parametrize("text", [TMX[:300], TMX.replace("utf-8", "utf-9"), ""])
+def test_broken_tmx_is_named(tmp_path, text):
+    (tmp_path / "train.tmx").write_text(text)
     with pytest.raises(errors.UserError, match=r"train.tmx is not well-formed"):
         _read(tmp_path)
 

@@ -4,7 +4,7 @@ import { isMark, shown } from "./tokens.js";
 
 const ROW = 22; // pixels a token
 const TOP = 24;
-const SMALLEST = 0.02; // thinner lines are not drawn
+const SMALLEST = 0.03; // thinner lines are not drawn
 // Okabe and Ito's colours, told apart by colour-blind readers too, and readable on white and black.
 export const COLORS = [
   "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#a67c00", "#3f8fc4", "#8c6bb1", "#737373",
@@ -50,7 +50,7 @@ export function lines({ weights, heads, queries, keys, chosen, choose, title }) 
             svg("line", {
               x1: left, y1: middle(query) + shift, x2: right, y2: middle(key) + shift,
               stroke: COLORS[head % COLORS.length], "stroke-width": Math.max(5 * weight, 0.4).toFixed(2),
-              "stroke-opacity": Math.min(0.25 + weight, 1).toFixed(2),
+              "stroke-opacity": Math.min(0.04 + 1.2 * weight, 1).toFixed(2),
             }),
           );
         }
