@@ -136,7 +136,7 @@ def specification(model: transformer.Transformer, pieces: list[str]):
     spec.config.add_source_eos = True
     spec.config.unk_token = tokens[2]
     spec.config.bos_token = spec.config.decoder_start_token = START
-    spec.config.layer_norm_epsilon = normalization.LayerNorm(hparams.d_model).epsilon
+    spec.config.layer_norm_epsilon = normalization.EPSILON
     return spec
 
 
