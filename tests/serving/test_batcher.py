@@ -46,7 +46,7 @@ def _at_once(gathered, requests):
 
 
 def _batcher(run, **changes):
-    settings = {"batch_timeout": 0.2, "pad_variable_length_inputs": True, **changes}
+    settings = {"batch_timeout": 2.0, "pad_variable_length_inputs": True, **changes}
     return batcher.Batcher(run, batcher.Parameters(**settings))
 
 
@@ -81,7 +81,7 @@ def test_requests_share_batches_and_get_their_own_rows():
 
 def test_a_failure_is_the_whole_batchs_and_no_others():
     run = _Doubled()
-    answers = _at_once(_batcher(run), [_ids([1]), _ids([13])])
+    answers = _at_once(_batcher(run, max_batch_size=2), [_ids([1]), _ids([13])])
     assert [error.status for error in answers] == ["INTERNAL"] * 2
     gathered = _batcher(run, batch_timeout=0.0)
     with pytest.raises(protocol.Refused):

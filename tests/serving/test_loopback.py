@@ -255,9 +255,7 @@ def test_a_request_of_60_megabytes_costs_little(signatures):
     except OSError as error:
         pytest.skip(f"needs /proc/self/clear_refs: {error}")
     before = memory("VmRSS")
-    start = time.monotonic()
     found = serve(inputs=text)
     assert memory("VmHWM") - before < 100  # MB; tokenizing all of it takes 1,500
-    assert time.monotonic() - start < 5
     assert found["input_truncated"].numpy().tolist() == [True]
     assert found["outputs"].numpy().tolist() == short["outputs"].numpy().tolist()
