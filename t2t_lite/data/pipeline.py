@@ -194,13 +194,18 @@ def content_hash(problem: problems.Problem, data_dir: Path, split: str) -> str:
 
 @contextlib.contextmanager
 def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
-    """Turn TensorFlow's error about a corrupt record into one that names file and record.
+    """Turn TensorFlow's error about a corrupt or lost shard into one that names file and record.
 
     For what takes batches: with pipeline.naming_damage(problem, data_dir): batch = next(iterator)
     """
     try:
         yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+    except (
+        tf.errors.DataLossError,
+        tf.errors.InvalidArgumentError,
+        tf.errors.NotFoundError,
+        tf.errors.PermissionDeniedError,
+    ) as error:
         loaded = manifest.load(data_dir, problem)
         loaded.check_files()
         for path in itertools.chain.from_iterable(map(loaded.shards, loaded.splits)):

@@ -62,7 +62,7 @@ class Best:
             measure = kept.get("measure")
         except FileNotFoundError:
             return nothing
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise errors.UserError(
                 f"{self._file} is damaged: {error}; remove {self._directory} and the best is "
                 "chosen anew"

@@ -187,6 +187,7 @@ class Training:
         self._remarks = self._check_evaluation()
         if options.warm_start_from and not checkpoint.list_checkpoints(self._directory):
             self._remarks += self._warm_start(options.warm_start_from)
+        self._data_times_then = self._data_times()
         self._throughput = throughput.Throughput()
         self._skipped = 0
 
@@ -336,7 +337,26 @@ class Training:
 
     def _save(self, step: int) -> None:
         if self._is_chief:
+            self._check_data(step)
             self._checkpoints.save(step)
+
+    def _check_data(self, step: int) -> None:
+        """Raise UserError where the data were made anew meanwhile: they may have other ids."""
+        if self._data_times() == self._data_times_then:
+            return
+        if pipeline.content_hash(self._problem, self._data_dir, "train") != self._run.data_sha256:
+            raise errors.UserError(
+                f"the data in {self._data_dir} were made anew while the training was at work, step "
+                f"{step} is not saved; earlier checkpoints are intact and go on with the data of "
+                "then"
+            )
+        self._data_times_then = self._data_times()
+
+    def _data_times(self) -> list[float]:
+        """Return when the manifest or what stands for it, the shards' folder, last changed."""
+        manifest_path = manifest.file_name(self._problem.base_name)
+        paths = (pathlib.Path(self._data_dir) / name for name in (manifest_path, "."))
+        return [path.stat().st_mtime for path in paths if path.exists()]
 
     def _is_patience_over(self, step: int) -> bool:
         patience = self._options.early_stopping_patience * self._options.eval_frequency

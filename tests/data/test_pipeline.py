@@ -108,7 +108,8 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
 
 
 @pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_moved_data_go_on_where_they_were(small, tmp_path, batches):
+def test_moved_data_go_on_where_they_were(small, tmp_path, batches, monkeypatch):
+    monkeypatch.setattr(pipeline, "_SHUFFLE", 50)  # a shard is open when the place is saved
     here, there = tmp_path / "here", tmp_path / "there"
     shutil.copytree(small.args[1], here)
     iterator = iter(batches(small.problem, here, **OPTIONS, seed=3))

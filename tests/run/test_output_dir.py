@@ -122,18 +122,18 @@ with output_dir.only_one(pathlib.Path(sys.argv[1])):
 
 
 def test_one_process_at_a_time_and_a_dead_one_holds_nothing(tmp_path):
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert holder.stdout
-    assert holder.stdout.readline() == b"held\n"
-    with (
-        pytest.raises(errors.UserError, match=rf"at work in .* \(process {holder.pid} on "),
-        output_dir.only_one(tmp_path),
-    ):
-        pass
-    holder.kill()
-    holder.communicate()
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        try:
+            assert holder.stdout
+            assert holder.stdout.readline() == b"held\n"
+            with (
+                pytest.raises(errors.UserError, match=rf"at work in .* \(process {holder.pid} on "),
+                output_dir.only_one(tmp_path),
+            ):
+                pass
+        finally:
+            holder.kill()
     with output_dir.only_one(tmp_path):
         pass
 
@@ -142,3 +142,12 @@ def test_a_file_is_no_output_dir(run, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(errors.UserError, match=r"--output_dir=.*file is a file: expected a folder"):
         _open(dataclasses.replace(run, path=tmp_path / "file"), vocabulary_path=run.vocabulary_path)
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "3", "null", "\0", "[" * 100_000, '{"problem": "x"}', '{"no": 1}']
+)
+def test_a_damaged_run_file_is_one_line(run, content):
+    (run.path / "run.json").write_text(content)
+    with pytest.raises(errors.UserError, match=r"run\.json is damaged: "):
+        output_dir.read(run.path)

@@ -20,6 +20,7 @@ from t2t_lite.bin import trainer
 from t2t_lite.data import generate, manifest
 from t2t_lite.run import checkpoint
 from t2t_lite.train import evaluator
+from t2t_lite.train import trainer as trainers
 
 pytestmark = pytest.mark.integration
 
@@ -316,16 +317,56 @@ def test_an_empty_dev_split_has_no_best(tiny_data, tmp_path, capsys):
     assert trainer.main(_arguments(data, run, *patience)) == 1
 
 
+def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
+    tiny_data, tmp_path, capsys, monkeypatch
+):
+    data, run = tmp_path / "data", tmp_path / "run"
+    shutil.copytree(tiny_data, data)
+    update = trainers.Training.update
+
+    def update_and_overwrite(self, step, report):
+        update(self, step, report)
+        path = data / "parallel_text.manifest.json"
+        if step == 2:  # the same bytes, written again
+            path.write_bytes(path.read_bytes())
+        if step == 4:
+            path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "z'))
+
+    monkeypatch.setattr(trainers.Training, "update", update_and_overwrite)
+    flags = ["--train_steps=9", "--save_checkpoints_steps=1"]
+    assert trainer.main(_arguments(data, run, *flags)) == 1
+    assert "were made anew while the training was at work, step 4 is" in capsys.readouterr().err
+    assert [step for step, _ in checkpoint.list_checkpoints(run)] == [1, 2, 3]
+
+
+def test_a_shard_that_goes_while_it_trains_is_named(tiny_data, tmp_path, capsys, monkeypatch):
+    data = tmp_path / "data"
+    shutil.copytree(tiny_data, data)
+    begin = trainers.Training._begin
+
+    def begin_and_remove(self, stack):
+        for path in data.glob("*-train-*"):
+            path.unlink()
+        return begin(self, stack)
+
+    monkeypatch.setattr(trainers.Training, "_begin", begin_and_remove)
+    assert trainer.main(_arguments(data, tmp_path / "run", "--train_steps=9")) == 1
+    (line,) = [x for x in capsys.readouterr().err.splitlines() if "lacks" in x]
+    assert "parallel_text-train-00000-of-00001" in line
+
+
 def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, tmp_path, capsys):
     flags = ["--train_steps=100000", "--save_checkpoints_steps=5"]
     first = _start(_arguments(tiny_data, tmp_path, *flags))
-    _wait_for(tmp_path / "ckpt-5.index", first)
-    before = (tmp_path / "run.json").read_bytes()
-    assert trainer.main(_arguments(tiny_data, tmp_path, *flags)) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert f"another process is at work in {tmp_path} (process {first.pid} on " in line
-    first.kill()
-    first.communicate()
+    try:
+        _wait_for(tmp_path / "ckpt-5.index", first)
+        before = (tmp_path / "run.json").read_bytes()
+        assert trainer.main(_arguments(tiny_data, tmp_path, "--train_steps=1")) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"another process is at work in {tmp_path} (process {first.pid} on " in line
+    finally:
+        first.kill()
+        first.communicate()
     last = checkpoint.list_checkpoints(tmp_path)[-1][0]
     assert trainer.main(_arguments(tiny_data, tmp_path, f"--train_steps={last + 1}")) == 0
     assert (tmp_path / "run.json").read_bytes() == before
