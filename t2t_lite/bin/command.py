@@ -51,6 +51,17 @@ def new_flags() -> flags.FlagValues:
 _COMMON_FLAGS = tuple(new_flags())
 
 
+def define_checkpoint_path(values: flags.FlagValues) -> None:
+    """Define --checkpoint_path, of commands that take a run's weights."""
+    flags.DEFINE_string(
+        "checkpoint_path",
+        None,
+        "A checkpoint, or a folder of which the newest is taken (output_dir/averaged), or several, "
+        "separated by commas, as an ensemble. Default: the newest of output_dir.",
+        flag_values=values,
+    )
+
+
 def define_flags(values: flags.FlagValues, options_class: type) -> None:
     """Define a flag for each field of an options dataclass (see `fields`)."""
     for field in dataclasses.fields(options_class):

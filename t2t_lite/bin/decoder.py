@@ -25,13 +25,7 @@ if TYPE_CHECKING:
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "checkpoint_path",
-    None,
-    "A checkpoint, or a folder of which the newest is taken (output_dir/averaged), or several, "
-    "separated by commas, as an ensemble. Default: the newest of output_dir.",
-    flag_values=FLAGS,
-)
+command.define_checkpoint_path(FLAGS)
 flags.DEFINE_string(
     "decode_from_file", None, "The text, one sentence a line; may be compressed.", flag_values=FLAGS
 )

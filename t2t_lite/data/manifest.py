@@ -7,7 +7,6 @@ its size and hash, and the histogram of lengths from which the pipeline chooses 
 
 import collections
 import dataclasses
-import hashlib
 import itertools
 import json
 import os
@@ -193,8 +192,7 @@ def file_entries(paths: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
 
 def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:
     """Return a file's name, size and SHA-256 for the manifest."""
-    with open(path, "rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = text_files.sha256(path)
     return {"name": name or path.name, "bytes": path.stat().st_size, "sha256": digest}
 
 

@@ -38,15 +38,26 @@ def run(models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: t
     for model in models:
         with attention.recording() as attended:
             logits = model(inputs, targets)
-        logs.append(-tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits))
+        logs.append(_of_targets(logits, targets))
         weights.append(tf.reduce_mean(attended[_alignment_layer(model)].weights(), axis=1))
     return Forced(
-        mean_log_probabilities(logs),
+        _mean(logs),
         tf.argmax(tf.add_n(weights), axis=2, output_type=tf.int32),
     )
 
 
-def mean_log_probabilities(logs: Sequence[tf.Tensor]) -> tf.Tensor:
+def log_probabilities(
+    models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: tf.Tensor
+) -> tf.Tensor:
+    """Return the log-probabilities of `run` alone, [B, T], without looking at attention."""
+    return _mean([_of_targets(model(inputs, targets), targets) for model in models])
+
+
+def _of_targets(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
+    return -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, logits)
+
+
+def _mean(logs: Sequence[tf.Tensor]) -> tf.Tensor:
     """Return the logarithm of the mean of probabilities whose logarithms are given."""
     if len(logs) == 1:
         return logs[0]

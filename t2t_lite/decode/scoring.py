@@ -72,10 +72,5 @@ class Scorer:
 
     def _forced(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
         """Return [B]: the sum of the log-probabilities of targets' tokens."""
-        models = self._translator.models
-        logs = [
-            -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, model(inputs, targets))
-            for model in models
-        ]
-        mean_logs = forced.mean_log_probabilities(logs)  # [B, T]
-        return tf.reduce_sum(tf.where(targets != vocabularies.PAD_ID, mean_logs, 0.0), axis=1)
+        logs_BT = forced.log_probabilities(self._translator.models, inputs, targets)
+        return tf.reduce_sum(tf.where(targets != vocabularies.PAD_ID, logs_BT, 0.0), axis=1)

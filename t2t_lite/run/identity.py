@@ -6,13 +6,13 @@ whoever takes its weights compares them.
 """
 
 import dataclasses
-import hashlib
 import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from t2t_lite import config
+from t2t_lite.text import text_files
 
 _SHOWN = 8  # digits of a hash
 
@@ -38,7 +38,7 @@ class Identity:
 
 def of(hparams: config.HParams, vocabulary_path: pathlib.Path) -> Identity:
     """Return the identity of a model with a vocabulary."""
-    return Identity(vocabulary=sha256(vocabulary_path), model=config.model(hparams))
+    return Identity(vocabulary=text_files.sha256(vocabulary_path), model=config.model(hparams))
 
 
 def from_text(text: str) -> Identity:
@@ -56,12 +56,6 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
         for name in names
         if old.get(name) != new.get(name)
     ]
-
-
-def sha256(path: pathlib.Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal digits."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def shown(digest: str | None) -> str:

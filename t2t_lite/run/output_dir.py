@@ -103,7 +103,7 @@ def open_or_create(
     """Return the output_dir of a run, made if it is new; raise UserError as `check` does."""
     path = pathlib.Path(path)
     check(path, hparams=hparams, run=run, vocabulary_path=vocabulary_path)
-    run = dataclasses.replace(run, vocabulary_sha256=identity.sha256(vocabulary_path))
+    run = dataclasses.replace(run, vocabulary_sha256=text_files.sha256(vocabulary_path))
     existing = read(path) if (path / RUN_FILE).exists() else None
     if existing and existing.has_weights:
         recorded = ("data_dir", "data_sha256", "vocabulary_sha256")
@@ -136,7 +136,7 @@ def check(
         raise errors.UserError(f"--output_dir={path} is a file: expected a folder, or none yet")
     if not (path / RUN_FILE).exists() or not (existing := read(path)).has_weights:
         return
-    old, new = existing.identity.vocabulary, identity.sha256(vocabulary_path)
+    old, new = existing.identity.vocabulary, text_files.sha256(vocabulary_path)
     changes = [config.difference(existing.hparams, hparams)]
     if old != new:
         changes.append(f"vocabulary {identity.shown(old)} -> {identity.shown(new)}")

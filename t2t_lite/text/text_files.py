@@ -11,6 +11,7 @@ import fcntl
 import functools
 import glob
 import gzip
+import hashlib
 import io
 import itertools
 import json
@@ -152,6 +153,12 @@ def write_json(path: Path, content: Any) -> None:
     """Write a small JSON file at once or not at all."""
     with replacing(path) as file:
         file.write(json.dumps(content).encode("utf-8"))
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file as it lies there, in hexadecimal digits."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_special(path: Path) -> bool:
