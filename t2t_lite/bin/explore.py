@@ -169,7 +169,8 @@ def _write(answers: "explorer.Explorer") -> None:
 def _serve(answers: "explorer.Explorer") -> None:
     from t2t_lite.explore import server
 
-    threading.Thread(target=answers.warm_up, daemon=True).start()
+    warming_up = threading.Thread(target=answers.warm_up, daemon=True)
+    warming_up.start()
     made = server.make(answers, host=FLAGS.host, port=FLAGS.port)
     host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
     if not server.is_loopback(FLAGS.host):
@@ -184,6 +185,7 @@ def _serve(answers: "explorer.Explorer") -> None:
         signal.signal(number, lambda *_: threading.Thread(target=made.shutdown).start())
     made.serve_forever()
     made.server_close()
+    warming_up.join()  # a process that ends within TensorFlow's work is aborted
 
 
 if __name__ == "__main__":
