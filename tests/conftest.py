@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 
 import pytest
 
@@ -17,7 +18,17 @@ def shared_data() -> pathlib.Path:
 
 
 def pytest_configure() -> None:
-    """Make two logical CPUs, on which MirroredStrategy can be tested, before TensorFlow starts."""
+    """Make two logical CPUs, on which MirroredStrategy can be tested, before TensorFlow starts.
+
+    Signals that whoever started the tests has ignored (in the background, with nohup) are heeded
+    again: the commands that tests start inherit this.
+    """
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"
     import tensorflow as tf

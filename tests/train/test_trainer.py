@@ -45,12 +45,7 @@ def _arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str
 
 
 def _start(arguments: list[str]) -> subprocess.Popen:
-    # Whoever runs the tests in the background or with nohup has some signals ignored.
-    code = (
-        "import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
-        "signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
-    )
+    code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments[1:]],
         stdout=subprocess.PIPE,
