@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import time
 import urllib.parse
 
@@ -80,6 +81,46 @@ def test_every_view_opens_without_an_error(page, parser_page, width, dark):
         assert "F1" in _text(chrome)
         _keep(chrome, f"tiny-parse-{width}{'-dark' if dark else ''}")
         assert chromium.errors(chrome) == []
+
+
+CONTRAST = (pathlib.Path(__file__).parent / "contrast.js").read_text("utf-8")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_contrast_is_that_of_wcag(page, parser_page, dark):
+    """4.5 to 1 for every text, 3 to 1 for lines, borders and bars that tell something."""
+    with chromium.opened(dark=dark) as chrome:
+        seen = [(page, TEXT, state) for state in VIEWS.values()]
+        # few enough columns for a matrix to have values in it
+        seen.append((page, "he sleeps", {"view": "attention", "show": "matrix"}))
+        seen.append((parser_page, "a dog runs", {"view": "parse"}))
+        seen.append((parser_page, "a dog runs", {"target": "no tree"}))
+        for served, text, state in seen:
+            _go(chrome, served, text=text, **state)
+            for summary in _all(chrome, "summary"):
+                summary.click()
+            time.sleep(0.2)
+            found = chrome.execute_script(CONTRAST)
+            assert found["failures"] == [], state
+            assert found["numTexts"] > 10
+            assert found["numGraphics"] > 3
+        # the frame around what has the focus
+        _go(chrome, page)
+        script = (
+            "const node = document.querySelector('#text'); node.focus();"
+            "const style = getComputedStyle(node);"
+            "return [style.outlineColor, getComputedStyle(document.body).backgroundColor]"
+        )
+        frame, ground = map(_luminance, chrome.execute_script(script))
+        assert (max(frame, ground) + 0.05) / (min(frame, ground) + 0.05) >= 3
+        chromium.errors(chrome)  # the refused request is among them
+
+
+def _luminance(color):
+    """Return the relative luminance of "rgb(r, g, b)" (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear))
 
 
 def test_the_translation_is_shown_with_its_probabilities(chrome, page):
