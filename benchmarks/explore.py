@@ -80,7 +80,7 @@ def _asked(address: str, text: str, layers: dict[str, int]) -> dict[str, float]:
 
 
 def _drawn(address: str, texts: list[str]) -> list[float]:
-    """Return milliseconds until all views of a text are drawn, in a browser, one after the other."""
+    """Return milliseconds until a browser has drawn all views of a text, one after the other."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
     import chromium
 
