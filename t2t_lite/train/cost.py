@@ -4,8 +4,8 @@ Only matrix products count, two a multiply-add: the rest is below one percent. F
 for B rows of S source and T target tokens, with D = d_model, F = d_ff, H heads of d_k and d_v, and
 V rows of the embedding:
 
-    self-attention    B L 2 D H (2 d_k + 2 d_v) + B H L^2 2 (d_k + d_v), with L = S or T (restricted: L k for
-                      L^2, with the k keys of a block and its neighbours)
+    self-attention    B L 2 D H (2 d_k + 2 d_v) + B H L^2 2 (d_k + d_v), with L = S or T
+                      (restricted: L W for L^2, W keys of a block and its neighbours)
     cross-attention   B (S + T) 2 D H (d_k + d_v) + B H T S 2 (d_k + d_v)
     feed-forward      B L 4 D F
     softmax           B T 2 D V
