@@ -121,7 +121,7 @@ def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         both = (data_dir / work_dir.name).resolve(), work_dir.resolve()
         for folder in dict.fromkeys(both):  # they may be the same one
-            stack.enter_context(locks.only_one(folder / "lock"))
+            stack.enter_context(locks.only_one(folder / "lock", keep_folder=False))
         yield
 
 
