@@ -25,8 +25,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from t2t_lite.bin import command
-
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 TINY = (
@@ -178,7 +176,9 @@ def unknown_flags(line: str) -> list[str]:
 
 
 def _module(name: str) -> Any:
-    return importlib.import_module(f"t2t_lite.bin.{name.removeprefix('t2t-lite-').replace('-', '_')}")
+    return importlib.import_module(
+        f"t2t_lite.bin.{name.removeprefix('t2t-lite-').replace('-', '_')}"
+    )
 
 
 def _tiny(argv: Sequence[str]) -> list[str]:

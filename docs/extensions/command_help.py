@@ -1,10 +1,10 @@
 """Directives that show what the commands say, taken from the commands themselves.
 
-    ```{command-help} datagen      what it answers to --help
-    ```
+```{command-help} datagen      what it answers to --help
+```
 
-    ```{registry} problems         what --registry_help lists: problems or hparams_sets
-    ```
+```{registry} problems         what --registry_help lists: problems or hparams_sets
+```
 """
 
 import importlib

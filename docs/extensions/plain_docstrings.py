@@ -5,7 +5,7 @@ an indented example is a quotation. Here they are made what they look like:
 
     Return `x` * 2 of x_.    -->    Return ``x`` \\* 2 of x\\_.
 
-Indented text after a blank line becomes a literal block; sections such as "Args:" stay for Napoleon.
+Indented text after a blank line becomes a literal block; sections such as "Args:" are Napoleon's.
 """
 
 import re

@@ -35,7 +35,8 @@ def svg() -> str:
             rate = schedule.learning_rate(step, d_model=d_model, warmup_steps=4000)
             points.append(f"{_x(step):.1f},{_y(rate / top):.1f}")
         line = " ".join(points)
-        parts.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        style = f'fill="none" stroke="{colour}" stroke-width="2"'
+        parts.append(f'<polyline points="{line}" {style}/>')
         parts.append(_text(_WIDTH - 170, 40 + 18 * number, name, colour))
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="The learning rate rises for '
