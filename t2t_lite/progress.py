@@ -5,7 +5,7 @@ from typing import IO
 
 import tqdm
 
-# Between two plain lines, at most: they come after 1, 2, 4, 8, 16, 32 seconds and then so far apart.
+# Between two plain lines, at most: they come after 1, 2, 4, 8, 16, 32 seconds and then so often.
 _LINE_SECONDS = 30
 
 

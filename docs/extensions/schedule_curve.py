@@ -39,8 +39,8 @@ def svg() -> str:
         parts.append(f'<polyline points="{line}" {style}/>')
         parts.append(_text(_WIDTH - 170, 40 + 18 * number, name, colour))
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="The learning rate rises for '
-        f'4,000 steps and then falls" style="max-width:{_WIDTH}px;width:100%">{"".join(parts)}</svg>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" style="max-width:{_WIDTH}px;width:100%" role="img" '
+        f'aria-label="It rises for 4,000 steps and then falls">{"".join(parts)}</svg>'
     )
 
 
