@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite import errors, machine
+from t2t_lite import errors, locks, machine
 from t2t_lite.data import manifest, resuming, shards, spill, workers
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
@@ -121,7 +121,7 @@ def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         both = (data_dir / work_dir.name).resolve(), work_dir.resolve()
         for folder in dict.fromkeys(both):  # they may be the same one
-            stack.enter_context(resuming.only_one(folder / "lock"))
+            stack.enter_context(locks.only_one(folder / "lock"))
         yield
 
 

@@ -267,7 +267,7 @@ class Translator:
     def _translate_batch(
         self,
         indices: Sequence[int],
-        sources: Sequence[tasks.Encoded],
+        sources: Sequence[tasks.EncodedText],
         prefixes: Sequence[Sequence[int]],
     ) -> list[Translation]:
         """Translate one batch; `indices` of the texts choose the random numbers of each."""
@@ -300,7 +300,7 @@ class Translator:
         ]
 
     def _with_details(
-        self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.Encoded]
+        self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.EncodedText]
     ) -> list[tuple[Hypothesis, ...]]:
         """Return the hypotheses with what options ask to know of their tokens.
 
@@ -328,7 +328,7 @@ class Translator:
         return forced.run(self.models, inputs, targets)
 
     def _hypotheses(
-        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.Encoded
+        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.EncodedText
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
@@ -337,7 +337,7 @@ class Translator:
         return tuple(self._hypothesis(hypotheses, row, place, source) for place in places)
 
     def _hypothesis(
-        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.Encoded
+        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.EncodedText
     ) -> Hypothesis:
         ids = hypotheses.ids[row, place, : hypotheses.lengths[row, place]].tolist()
         text, repairs = self.task.decode(ids, source)

@@ -17,7 +17,7 @@ from t2t_lite.model import attention, embedding, feed_forward, normalization, po
 from t2t_lite.model import dropout as dropouts
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What the decoder sees of a source.
 
     States [B, S, D], the bias that hides padding, and in packed rows the segments [B, S].
@@ -110,7 +110,7 @@ class DecoderLayer(_StackLayer):
         self.cross_attention_norm.build()
 
     def call(self, x, bias, encoded, noise=None):
-        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`."""
+        """Map x [B, T, D] to [B, T, D], given the source (EncoderOutput) and the causal `bias`."""
         add = self._residual(noise)
         x = add(
             x, lambda y: self.self_attention(y, bias=bias, noise=noise), self.self_attention_norm
@@ -183,7 +183,7 @@ class Transformer(keras.Model):
 
     def encode(
         self, inputs: tf.Tensor, noise: dropouts.Noise | None = None, packing: Packing | None = None
-    ) -> Encoded:
+    ) -> EncoderOutput:
         """Encode source ids [B, S]."""
         if packing is None:
             bias = attention.padding_bias(inputs)
@@ -196,12 +196,12 @@ class Transformer(keras.Model):
         for layer in self.encoder_layers:
             x = layer(x, bias, noise=noise)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
-        return Encoded(x, bias, packing.segments if packing else None)
+        return EncoderOutput(x, bias, packing.segments if packing else None)
 
     def decode(
         self,
         targets: tf.Tensor,
-        encoded: Encoded,
+        encoded: EncoderOutput,
         noise: dropouts.Noise | None = None,
         packing: Packing | None = None,
     ) -> tf.Tensor:

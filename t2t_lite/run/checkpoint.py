@@ -64,7 +64,7 @@ class Checkpoints:
 
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
-        with _naming_failure(self._directory / f"ckpt-{step}"):
+        with _explain_failure(self._directory / f"ckpt-{step}"):
             return self._manager.save(checkpoint_number=step)
 
     def remove_leftovers(self) -> None:
@@ -227,7 +227,7 @@ def write_weights(
     parts: dict[str, Any] = {"model": variables}
     if identity is not None:
         parts["identity"] = _text_variable(identity.to_text())
-    with _naming_failure(pathlib.Path(prefix)):
+    with _explain_failure(pathlib.Path(prefix)):
         tf.train.Checkpoint(**parts).write(prefix)
 
 
@@ -279,7 +279,7 @@ def _read(prefix: str, read: Callable[[str], Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _naming_failure(prefix: pathlib.Path) -> Iterator[None]:
+def _explain_failure(prefix: pathlib.Path) -> Iterator[None]:
     """Turn TensorFlow's error about a full disk into one line, and remove what is half written."""
     try:
         yield

@@ -71,7 +71,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
     languages: set[str] = set()
     is_in_both = False
     parents: list[ElementTree.Element] = []
-    with text_files.naming_damage(path), text_files.open_binary(path) as file:
+    with text_files.explain_damage(path), text_files.open_binary(path) as file:
         try:
             for event, element in ElementTree.iterparse(file, events=("start", "end")):
                 if event == "start":
@@ -85,7 +85,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                     yield texts.get(sides[0], ""), texts.get(sides[1], "")
                     if parents:
                         parents[-1].clear()  # what was read; else the whole file stays in memory
-        # The latter two are of an encoding that there is not, or that the parser cannot use.
+        # The latter two are of an unknown encoding, or one that the parser cannot use.
         except (ElementTree.ParseError, LookupError, ValueError) as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
     if languages and not is_in_both:

@@ -63,7 +63,7 @@ def open_binary(path: Path) -> IO[bytes]:
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
-    with naming_damage(path), open_binary(path) as file:
+    with explain_damage(path), open_binary(path) as file:
         yield from decode_lines(_bounded_lines(file, path), name=path)
 
 
@@ -216,7 +216,7 @@ def _remove_leftovers(path: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def naming_damage(source: object) -> Iterator[None]:
+def explain_damage(source: object) -> Iterator[None]:
     """Turn the many errors of a missing or damaged file into one UserError that names `source`."""
     try:
         yield

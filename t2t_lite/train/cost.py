@@ -1,6 +1,6 @@
-"""Training cost, counted from shapes: floating-point operations (Table 2) and memory.
+"""Training cost, counted from shapes: floating-point operations (Table 2).
 
-Of operations only matrix products count, two a multiply-add: the rest is below one percent. Forward
+Only matrix products count, two a multiply-add: the rest is below one percent. Forward
 for B rows of S source and T target tokens, with D = d_model, F = d_ff, H heads of d_k and d_v, and
 V rows of the embedding:
 
@@ -51,27 +51,6 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
         + h.num_decoder_layers * decoder
         + 2 * norm * h.pre_norm
     )
-
-
-def memory(
-    hparams: config.HParams, vocab_rows: int, *, batch: int, source: int, target: int
-) -> tuple[int, int]:
-    """Return the bytes that training needs at least: of the weights, and of one batch at a time.
-
-    Weights, gradients and two moments are float32. Of a batch count what stays of each layer until
-    its backward pass: of every sub-layer its input, its output and their norm, float32; attention
-    weights and the hidden layer, and the logits with their probabilities, two bytes a number at
-    least. TensorFlow's own hundreds of megabytes and what it copies come on top.
-    """
-    h = hparams
-    if h.max_tokens_per_device:
-        batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
-    states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)
-    encoder = h.num_heads * source**2 + source * h.d_ff
-    decoder = h.num_heads * target * (target + source) + target * h.d_ff
-    others = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
-    others += 2 * target * vocab_rows
-    return 4 * 4 * num_parameters(h, vocab_rows), batch * (4 * states + 2 * others)
 
 
 def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:

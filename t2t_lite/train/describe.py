@@ -128,7 +128,7 @@ def describe(
 
 
 def _activations(h: config.HParams, tokens: int) -> int:
-    """Return the numbers that the backward pass needs of so many tokens on each side.
+    """Return how many numbers the backward pass needs for `tokens` on each side.
 
     Of an attention its input, queries, keys, values, weights and heads; of a feed-forward network
     its input and hidden layer; of each sub-layer the sum that is normalised.

@@ -1,3 +1,5 @@
+"""The cached decoder gives what the whole decoder gives, one position at a time."""
+
 import dataclasses
 
 import keras

@@ -1,3 +1,5 @@
+"""Exports: stock operations only, documented signatures, whole versions."""
+
 import os
 import pathlib
 import shutil
