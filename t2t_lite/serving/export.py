@@ -97,7 +97,11 @@ def versions(export_dir: str | os.PathLike[str]) -> list[int]:
 
 def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what an exported version says of itself: its options, signatures, ..."""
-    return json.loads((pathlib.Path(path) / EXTRA / OPTIONS_FILE).read_text("utf-8"))
+    file = pathlib.Path(path) / EXTRA / OPTIONS_FILE
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise errors.UserError(f"{path} was not written by t2t-lite-exporter: no {file}") from None
 
 
 def _refuse(changes: dict[str, Any]) -> None:
@@ -125,6 +129,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
     extra.mkdir()
     record = {
         "problem": problem,
+        "task": model.task.name,
         "checkpoint": model.name,
         "options": dataclasses.asdict(model.options),
         "weights": "int8" if int8 else model.options.weights_dtype,
