@@ -23,16 +23,19 @@ _AMERICAN = re.compile(
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def small_problems():
-    """Make the toy problems small for as long as documents run."""
+    """Make the toy problems small, and forget afterwards what the documents have registered."""
+    registry.problems(), registry.hparams_sets()  # all content is registered before
     with pytest.MonkeyPatch.context() as patch:
+        for table in ("_PROBLEMS", "_HPARAMS"):
+            patch.setattr(registry, table, dict(getattr(registry, table)))
         for name in ("toy_ende", "toy_parsing"):
             patch.setattr(type(registry.problem(name)), "sizes", _SIZES)
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def after_start(tmp_path_factory, small_problems) -> pathlib.Path:
     """Return the folder of one who has followed the page Start: data, run, export."""
     folder = tmp_path_factory.mktemp("start")
