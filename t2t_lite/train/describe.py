@@ -37,6 +37,8 @@ _SIZES = (
     "num_encoder_layers",
     "num_decoder_layers",
     "position_encoding",
+    "attention_function",
+    "attention_window",
 )
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
 _VOCAB_MULTIPLE = 8  # rows of the embedding, as model.Transformer rounds them up
@@ -94,6 +96,8 @@ def describe(
     """
     h, rows = hparams, -(-vocab_size // _VOCAB_MULTIPLE) * _VOCAB_MULTIPLE
     attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
+    if h.attention_function == "additive":
+        attention += h.num_heads * h.d_k
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
