@@ -26,7 +26,8 @@ _AMERICAN = re.compile(
 @pytest.fixture(scope="module")
 def small_problems():
     """Make the toy problems small, and forget afterwards what the documents have registered."""
-    registry.problems(), registry.hparams_sets()  # all content is registered before
+    for package in ("t2t_lite.problems", "t2t_lite.hparams"):
+        registry.load(package)  # before the copies below, for it registers itself only once
     with pytest.MonkeyPatch.context() as patch:
         for table in ("_PROBLEMS", "_HPARAMS"):
             patch.setattr(registry, table, dict(getattr(registry, table)))

@@ -30,9 +30,7 @@ from t2t_lite.text import text_files
 
 try:
     import apache_beam  # pyright: ignore[reportMissingImports]  an extra
-    from apache_beam.internal.cloudpickle import (
-        cloudpickle,  # pyright: ignore[reportMissingImports]
-    )
+    from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore[reportMissingImports]
     from apache_beam.options import pipeline_options  # pyright: ignore[reportMissingImports]
 except ImportError as error:
     raise errors.UserError(
