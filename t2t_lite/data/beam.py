@@ -28,10 +28,11 @@ from t2t_lite.data import engine, reader, spill
 from t2t_lite.data import survey as surveys
 from t2t_lite.text import text_files
 
+# An extra: pyright does not resolve it where it is not installed.
 try:
-    import apache_beam  # pyright: ignore[reportMissingImports]  an extra
-    from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore[reportMissingImports]
-    from apache_beam.options import pipeline_options  # pyright: ignore[reportMissingImports]
+    import apache_beam  # pyright: ignore
+    from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore
+    from apache_beam.options import pipeline_options  # pyright: ignore
 except ImportError as error:
     raise errors.UserError(
         "--beam_pipeline_options needs Apache Beam: pip install 't2t-lite[beam]'"
