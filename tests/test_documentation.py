@@ -38,9 +38,11 @@ def small_problems():
 
 @pytest.fixture(scope="module")
 def after_start(tmp_path_factory, small_problems) -> pathlib.Path:
-    """Return the folder of one who has followed the page Start: data, run, export."""
+    """Return the folder of one who has followed the page Start: data, run, export; and a corpus."""
     folder = tmp_path_factory.mktemp("start")
     _run("start.md", folder)
+    with documents.Runner(folder) as runner:  # my_corpus, which README has too
+        runner.run(documents.blocks(_PAGES["own_corpus.md"])[0])
     return folder
 
 
