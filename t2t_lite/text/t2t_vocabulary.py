@@ -13,7 +13,7 @@ from the left:
 Tokens: text has them between blanks, cut into subwords already ("Wel@@ t"); one that the vocabulary
 lacks is UNK.
 
-There is no such tokenizer for a TensorFlow graph, so an exported model takes and gives ids.
+t2t_tokenizer has both for a TensorFlow graph.
 """
 
 import functools
@@ -21,9 +21,10 @@ import itertools
 import os
 import pathlib
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any
 
 from t2t_lite import errors
 from t2t_lite.text import special_ids
@@ -87,11 +88,12 @@ class SubwordVocabulary:
         """Return one id's subtoken, e.g. "the_"."""
         return self._pieces[token]
 
-    def tokenizer(self) -> NoReturn:
-        """Raise UserError: these vocabularies have no form that a graph could run."""
-        raise errors.UserError(
-            "a tensor2tensor vocabulary has no tokenizer for a TensorFlow graph: "
-            "such a model is exported with its ids signatures only"
+    def tokenizer(self) -> Any:
+        """Return the t2t_tokenizer of the same vocabulary (for a graph)."""
+        from t2t_lite.text import t2t_tokenizer
+
+        return t2t_tokenizer.SubwordTokenizer(
+            self._pieces, alphabet=sorted(self._alphabet - {"\n"}), letter_bounds=_letter_bounds()
         )
 
     def _encode_run(self, run: str) -> tuple[int, ...]:
@@ -129,6 +131,12 @@ class TokenVocabulary(SubwordVocabulary):
             raise errors.UserError(f"the vocabulary has neither {token!r} nor {_UNKNOWN}")
         return [token for token in ids if token is not None]
 
+    def tokenizer(self) -> Any:
+        """Return the t2t_tokenizer of the same vocabulary (for a graph)."""
+        from t2t_lite.text import t2t_tokenizer
+
+        return t2t_tokenizer.TokenTokenizer(self._pieces, unknown=self._ids.get(_UNKNOWN))
+
     def decode(self, ids: Iterable[int]) -> str:
         """Return the tokens up to EOS with blanks between; unknown ids are dropped."""
         return " ".join(self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size)
@@ -150,6 +158,14 @@ def _unquoted(line: str) -> str:
 @functools.cache
 def _is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in "LN"
+
+
+@functools.cache
+def _letter_bounds() -> list[int]:
+    """Return where letters or digits begin and end: 48, 58 (after "9"), 65, 91 (after "Z"), ..."""
+    is_letter = [unicodedata.category(chr(i))[0] in "LN" for i in range(sys.maxunicode + 1)]
+    changes = itertools.pairwise([False, *is_letter])
+    return [i for i, (before, itself) in enumerate(changes) if before != itself]
 
 
 def _runs(text: str) -> list[str]:
