@@ -3,8 +3,8 @@
   t2t-lite-import --from=tensor2tensor --model=t2t_train/model.ckpt-250000 --output_dir=run \\
     --vocab=t2t_data/vocab.translate_ende_wmt32k.32768.subwords
 
-Every other command takes the output_dir: it decodes, scores, explores, exports. To train it further,
-give it to t2t-lite-trainer as --warm_start_from and as --hparams_set.
+Every other command takes the output_dir: it decodes, scores, explores, exports. To train it
+further, give it to t2t-lite-trainer as --warm_start_from and as --hparams_set.
 """
 
 import sys

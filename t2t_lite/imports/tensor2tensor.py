@@ -428,7 +428,24 @@ def _training(values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise errors.UserError(f"hparams.json: {same[name]} cannot be {value!r:.60}")
     # Its max_length of 0 is no limit.
-    return {name: value for name, value in found.items() if value or name != "max_length"}
+    found = {name: value for name, value in found.items() if value or name != "max_length"}
+    return {**found, **_learning_rate(values)}
+
+
+def _learning_rate(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the factor of the paper's learning rate, where the schedule is the paper's."""
+    schedule = str(values.get("learning_rate_schedule", "legacy"))
+    if schedule == "legacy" and values.get("learning_rate_decay_scheme") == "noam":
+        # Its formula is 5000 d_model^-0.5 ..., and it multiplies Adam's rates by 0.002.
+        factor, name = 5000 * 0.002, "learning_rate"
+    elif "rsqrt_decay" in schedule and "rsqrt_hidden_size" in schedule:
+        factor, name = 1.0, "learning_rate_constant"
+    else:
+        return {}
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        return {}
+    return {"learning_rate_scale": factor * value}
 
 
 def _vocabulary_path(

@@ -33,6 +33,7 @@ _SIZES = (
     "num_encoder_layers",
     "num_decoder_layers",
     "position_encoding",
+    "embeddings",
 )
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
 _LENGTH = 25  # tokens a sentence where operations are counted: WMT's mean, about
