@@ -46,9 +46,9 @@ class SourceVector(keras.layers.Layer):
             name="vector", shape=(self.d_model,), initializer="zeros", dtype="float32"
         )
 
-    def call(self):
-        """Return the vector, float32 [D]."""
-        return tf.convert_to_tensor(self.vector)
+    def call(self, x):
+        """Add the vector to float32 x [..., D]."""
+        return x + tf.convert_to_tensor(self.vector)
 
 
 @tf.custom_gradient

@@ -203,7 +203,7 @@ class Transformer(keras.Model):
             positions = packing.positions
         x = self.source_embedding(inputs) + self.position(positions)
         if self.hparams.source_vector:
-            x += self.source_vector()
+            x = self.source_vector(x)
         x = dropouts.dropout(x, self.hparams.dropout, noise)
         for layer in self.encoder_layers:
             x = layer(x, bias, noise=noise)

@@ -31,6 +31,7 @@ from t2t_lite.text import special_ids
 
 _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _UNKNOWN = "UNK"
+_NO_CHARACTER = "\u3013"  # T2T's sign for an escaped number that is none (here for surrogates too)
 _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 
 
@@ -42,6 +43,8 @@ class SubwordVocabulary:
         self._pieces = self._read(model_bytes.decode("utf-8").split("\n"))
         if not any(self._pieces):
             raise ValueError("it is empty")
+        if any("\0" in piece for piece in self._pieces):
+            raise ValueError("it has a NUL")
         self._ids = {piece: i for i, piece in enumerate(self._pieces) if piece}
         self._longest = max(map(len, self._pieces))
         self._alphabet = _ESCAPE_CHARACTERS.union(*self._pieces)
@@ -183,8 +186,9 @@ def _unescaped(run: str) -> str:
         if match.group(1) is None:
             return "_" if match.group(0) == "\\u" else "\\"
         try:
-            return chr(int(match.group(1)))
+            spelt = chr(int(match.group(1)))
         except (ValueError, OverflowError):
-            return "\u3013"  # T2T's sign for a number that is no character
+            return _NO_CHARACTER
+        return _NO_CHARACTER if unicodedata.category(spelt) == "Cs" else spelt
 
     return _ESCAPED.sub(character, run)
