@@ -73,15 +73,15 @@ class SubwordTokenizer(tf.Module):
         is_letter_C = self._is_letter(codes_C)
         begins_row_C = _differs_from_previous(rows_C)
         begins_C = begins_row_C | _differs_from_previous(is_letter_C)
-        words_R = self._escaped_runs(codes_C, begins_C)
-        rows_R = tf.boolean_mask(rows_C, begins_C)
-        # A single space between two runs of letters is understood, but at either end of the text.
-        ends_row_C = tf.concat([begins_row_C[1:], [True]], 0)[: tf.size(codes_C)]
-        is_inner_R = ~tf.boolean_mask(begins_row_C | ends_row_C, begins_C)
-        is_kept_R = ~((words_R == " _") & is_inner_R)
+        ends_C, ends_row_C = _shifted_left(begins_C), _shifted_left(begins_row_C)
+        words_R = self._escaped_runs(codes_C, begins_C, ends_C)
+        # A single space between two runs of letters is understood, but not at either end.
+        is_single_space_C = begins_C & ends_C & (codes_C == _SPACE)
+        is_kept_C = ~(is_single_space_C & ~begins_row_C & ~ends_row_C)
+        is_kept_R = tf.boolean_mask(is_kept_C, begins_C)
         words = tf.RaggedTensor.from_value_rowids(
             tf.boolean_mask(words_R, is_kept_R),
-            tf.boolean_mask(rows_R, is_kept_R),
+            tf.boolean_mask(rows_C, begins_C & is_kept_C),
             nrows=characters.nrows(),
         )
         ids = self._wordpiece.tokenize(words).merge_dims(-2, -1)
@@ -106,7 +106,9 @@ class SubwordTokenizer(tf.Module):
         bounds = tf.constant(self._letter_bounds, tf.int32)
         return tf.searchsorted(bounds, codes, side="right") % 2 == 1
 
-    def _escaped_runs(self, codes_C: tf.Tensor, begins_C: tf.Tensor) -> tf.Tensor:
+    def _escaped_runs(
+        self, codes_C: tf.Tensor, begins_C: tf.Tensor, ends_C: tf.Tensor
+    ) -> tf.Tensor:
         """Return the runs, string [R], escaped and ended with "_"."""
         alphabet = tf.constant(self._alphabet, tf.int32)
         places_C = tf.searchsorted(alphabet, codes_C)
@@ -125,7 +127,7 @@ class SubwordTokenizer(tf.Module):
             (~is_number_C & ~is_underscore_C, codes_C),
             *((is_number_C & is_digit[:, i], digits[:, i] + ord("0")) for i in range(len(_POWERS))),
             (is_number_C, ord(";")),
-            (tf.concat([begins_C[1:], [True]], 0)[: tf.size(codes_C)], _UNDERSCORE),
+            (ends_C, _UNDERSCORE),
         ]
         stays = tf.stack([stay for stay, _ in columns], axis=1)
         codes = tf.stack([tf.broadcast_to(code, tf.shape(codes_C)) for _, code in columns], axis=1)
@@ -192,6 +194,11 @@ def _pieces_of(ids: tf.Tensor, pieces: Sequence[str]) -> tf.Tensor:
     is_text = is_before_end & (ids > special_ids.PAD_ID) & (ids < len(pieces))
     found = tf.gather(tf.constant(pieces), tf.where(is_text, ids, 0))
     return tf.where(is_text, found, "")
+
+
+def _shifted_left(begins: tf.Tensor) -> tf.Tensor:
+    """Return bool [n]: whether the next element begins something; there is none after the last."""
+    return tf.concat([begins[1:], [True]], 0)[: tf.size(begins)]
 
 
 def _differs_from_previous(values: tf.Tensor) -> tf.Tensor:

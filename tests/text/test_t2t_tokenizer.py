@@ -45,7 +45,7 @@ def test_a_text_is_cut_as_by_hand(small, tokenizer):
 
 def test_any_text_is_cut_as_in_python(small, tokenizer):
     drawn = random.Random(1)
-    texts = ["".join(drawn.choices(CHARACTERS, k=drawn.randint(0, 12))) for _ in range(5_000)]
+    texts = ["".join(drawn.choices(CHARACTERS, k=drawn.randint(0, 12))) for _ in range(1_500)]
     rows = _ids(tokenizer, texts)
     assert rows == small.encode_batch(texts)
     assert _texts(tokenizer, rows) == [small.decode(row) for row in rows]
@@ -54,8 +54,16 @@ def test_any_text_is_cut_as_in_python(small, tokenizer):
 def test_any_ids_are_spelt_as_in_python(small, tokenizer):
     drawn = random.Random(2)
     tokens = [-1, *range(len(SMALL) + 2)]
-    rows = [drawn.choices(tokens, k=drawn.randint(0, 20)) for _ in range(5_000)]
+    rows = [drawn.choices(tokens, k=drawn.randint(0, 20)) for _ in range(1_500)]
     assert _texts(tokenizer, rows) == [small.decode(row) for row in rows]
+
+
+def test_a_space_that_is_not_in_the_alphabet_is_left_out_too():
+    lines = [f"'{piece}'" for piece in ["<pad>", "<EOS>", *ESCAPES, *"<>padEOS"]]
+    vocab = t2t_vocabulary.SubwordVocabulary("\n".join(lines).encode())
+    texts = ["a d", " a", "a ", "a  d", " ", "a d a "]
+    assert _ids(vocab.tokenizer(), texts) == vocab.encode_batch(texts)
+    assert "".join(map(vocab.piece, vocab.encode("a "))) == "a_\\32;_"
 
 
 def test_letters_are_pythons(small, tokenizer):
