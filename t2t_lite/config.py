@@ -13,6 +13,7 @@ from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
 Embeddings = Literal["shared", "separate"]
+AttentionFunction = Literal["scaled_dot", "dot", "additive"]
 
 # What another value of a field changes: the function that the weights stand for, or nothing that is
 # learnt. All other fields change what is learnt.
@@ -44,6 +45,19 @@ class HParams:
         "sinusoid",
         "How positions are encoded: by the paper's formula, by embeddings, or as tensor2tensor "
         "lays the formula out.",
+        changes=MODEL,
+    )
+    attention_function: AttentionFunction = fields.option(
+        "scaled_dot",
+        "How well a query goes with a key: by the paper's dot product over sqrt(d_k), without the "
+        "root, or by additive attention (Section 3.2.1 compares them).",
+        changes=MODEL,
+    )
+    attention_window: int = fields.option(
+        0,
+        "Restricted self-attention: how many positions to either side one sees, in the decoder "
+        "before it; 0: all.",
+        at_least=0,
         changes=MODEL,
     )
     qkv_gain: float = fields.option(
@@ -142,6 +156,11 @@ class HParams:
 
     def __post_init__(self) -> None:
         fields.check(self)
+        if self.attention_window and self.packing:
+            raise errors.UserError(
+                "packing does not go with attention_window: rows of several sentences are not cut "
+                "into blocks; leave one of them out"
+            )
         if self.position_encoding != "learned" and self.d_model % 2:
             raise errors.UserError(
                 f"d_model is even where positions are sinusoids, half of them sines; got "

@@ -12,12 +12,14 @@ from t2t_lite import errors
 
 
 @contextlib.contextmanager
-def only_one(path: pathlib.Path, *, otherwise: str = "wait for it") -> Iterator[None]:
+def only_one(
+    path: pathlib.Path, *, otherwise: str = "wait for it", keep_folder: bool = True
+) -> Iterator[None]:
     """Hold the lock file `path`; UserError, with what to do `otherwise`, if another process does.
 
     A process that dies leaves the file behind, but not the lock. When the work is over the file
-    goes, and its folder too where nothing came into it. On a file system without locks nobody is
-    kept out.
+    goes, and its folder too if that is not to be kept and nothing came into it. On a file system
+    without locks nobody is kept out.
     """
     with contextlib.ExitStack() as stack:
         file = stack.enter_context(_locked(path, otherwise))
@@ -29,8 +31,9 @@ def only_one(path: pathlib.Path, *, otherwise: str = "wait for it") -> Iterator[
             yield
         finally:
             path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):
-                path.parent.rmdir()
+            if not keep_folder:
+                with contextlib.suppress(OSError):
+                    path.parent.rmdir()
 
 
 def _locked(path: pathlib.Path, otherwise: str) -> IO[str]:

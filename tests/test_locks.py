@@ -21,9 +21,12 @@ def test_a_lock_file_that_was_just_removed_is_no_lock(tmp_path, monkeypatch):
         return opened[-1]
 
     monkeypatch.setattr(locks, "_locked", removed_meanwhile)
-    with locks.only_one(path):
+    with locks.only_one(path, keep_folder=False):
         assert os.path.samestat(os.fstat(opened[1].fileno()), path.stat())
-        with pytest.raises(errors.UserError, match="another process"), locks.only_one(path):
+        with (
+            pytest.raises(errors.UserError, match="another process"),
+            locks.only_one(path, keep_folder=False),
+        ):
             pass
     assert not path.parent.exists()
 

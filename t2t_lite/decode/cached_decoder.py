@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
-from t2t_lite.model import attention, normalization, residual, transformer
+from t2t_lite.model import attention, compatibility, normalization, residual, transformer
 
 
 class KeysValues(NamedTuple):
@@ -104,6 +104,8 @@ class CachedDecoder:
         sentences have such."""
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
+        if self.hparams.attention_window:
+            is_used &= self._is_near(state.slots, tf.shape(ancestry)[2])
         kept = _columns(is_used, multiple=self.beam_size)
         new_slots = self._all_slots(ancestry, tf.shape(ancestry)[2], num_steps)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
@@ -128,7 +130,7 @@ class CachedDecoder:
         ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
         step_slots = _StepSlots(
             rows=ends - num_steps + position,
-            bias=tf.where(is_own(slots, ancestry, self.beam_size), 0.0, attention.MASKED)[:, None],
+            bias=self._bias(slots, ancestry, position),
             num_slots=num_slots,
             num_beams=ids.shape[1],
         )
@@ -143,6 +145,18 @@ class CachedDecoder:
         return self._logits(x, step_slots.num_beams), state._replace(
             slots=slots, caches=tuple(caches)
         )
+
+    def _bias(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+        """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
+        is_visible = is_own(slots, ancestry, self.beam_size)
+        if self.hparams.attention_window:
+            is_visible &= self._is_near(slots, position)[:, None]
+        return tf.where(is_visible, 0.0, attention.MASKED)[:, None]
+
+    def _is_near(self, slots: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+        """Return bool [B, C]: whether restricted self-attention of a position reaches the times of
+        slots [B, C]."""
+        return position - slots // self.beam_size <= self.hparams.attention_window
 
     def _all_slots(self, ancestry: tf.Tensor, first_time, num_steps) -> tf.Tensor:
         """Return the slots of so many times, for each sentence of ancestry [B, N, T]."""
@@ -168,12 +182,14 @@ class CachedDecoder:
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
             q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.num_beams)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            return self._project(self._attend(q, new_cache, slots.bias), weights.self_output)
+            attended = self._attend(q, new_cache, slots.bias, weights.self_additive)
+            return self._project(attended, weights.self_output)
 
         def cross_attention(y):
             y = self._project(y, weights.q)
             (q,) = self._split_heads(y, [self.hparams.d_k], slots.num_beams)
-            return self._project(self._attend(q, memory, memory_bias), weights.cross_output)
+            attended = self._attend(q, memory, memory_bias, weights.cross_additive)
+            return self._project(attended, weights.cross_output)
 
         def feed_forward(y):
             y = tf.cast(y, weights.kernel_1.dtype)
@@ -199,11 +215,15 @@ class CachedDecoder:
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
         return [self._split_heads(part, [size], num_beams)[0] for part, size in zip(parts, sizes)]
 
-    def _attend(self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor) -> tf.Tensor:
+    def _attend(
+        self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor, additive: tf.Tensor | None
+    ) -> tf.Tensor:
         """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
-        weights = tf.nn.softmax(
-            tf.cast(tf.matmul(q, memory.keys, transpose_b=True), tf.float32) + bias
-        )
+        if additive is None:
+            scores = compatibility.dot(q, memory.keys)
+        else:
+            scores = compatibility.additive(q, memory.keys, additive)
+        weights = tf.nn.softmax(scores + bias)
         heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
         joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
@@ -272,7 +292,8 @@ class _Norm(NamedTuple):
 
 
 class _LayerWeights(NamedTuple):
-    """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries'."""
+    """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries', and
+    the vectors of additive attention."""
 
     qkv: tf.Tensor
     self_output: tf.Tensor
@@ -283,6 +304,8 @@ class _LayerWeights(NamedTuple):
     kernel_2: tf.Tensor
     bias_2: tf.Tensor
     norms: tuple[_Norm, _Norm, _Norm]
+    self_additive: tf.Tensor | None
+    cross_additive: tf.Tensor | None
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
@@ -296,7 +319,11 @@ class _LayerWeights(NamedTuple):
             return tf.cast(tf.convert_to_tensor(tensor), dtype)
 
         def scaled(kernel):
-            return tf.cast(kernel, tf.float32) * itself.d_k**-0.5
+            scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
+            return tf.cast(kernel, tf.float32) * scale
+
+        def additive(layer):
+            return cast(layer.additive) if layer.function == "additive" else None
 
         qkv = tf.convert_to_tensor(itself.qkv)
         num_queries = itself.num_heads * itself.d_k
@@ -314,6 +341,8 @@ class _LayerWeights(NamedTuple):
                 _Norm.of(layer.cross_attention_norm),
                 _Norm.of(layer.feed_forward_norm),
             ),
+            self_additive=additive(itself),
+            cross_additive=additive(cross),
         )
 
 

@@ -1,7 +1,7 @@
 """Text in, text out: a trained model with its vocabulary.
 
-translator = Translator.from_output_dir("runs/ende")
-translator.translate(["A dog runs."])[0].text
+    translator = Translator.from_output_dir("runs/ende")
+    translator.translate(["A dog runs."])[0].text
 
 What text is to the model and what its outputs must obey is its task's to say (see tasks/): a parser
 takes words with spaces between and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)))".

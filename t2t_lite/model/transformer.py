@@ -41,6 +41,8 @@ class Packing(NamedTuple):
 class _StackLayer(keras.layers.Layer):
     """What the layers of both stacks share: self-attention, feed-forward, residuals."""
 
+    is_causal = False
+
     def __init__(self, hparams: config.HParams, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.hparams = hparams
@@ -70,6 +72,9 @@ class _StackLayer(keras.layers.Layer):
             cross=cross,
             qkv_gain=self.hparams.qkv_gain,
             attention_dropout=self.hparams.attention_dropout,
+            function=self.hparams.attention_function,
+            window=0 if cross else self.hparams.attention_window,
+            causal=self.is_causal,
             name=name,
             dtype=self.dtype_policy,
         )
@@ -98,6 +103,8 @@ class EncoderLayer(_StackLayer):
 
 class DecoderLayer(_StackLayer):
     """Self-attention over what is already written, attention over the source, feed-forward."""
+
+    is_causal = True
 
     def __init__(self, hparams: config.HParams, **kwargs):
         super().__init__(hparams, **kwargs)
@@ -224,9 +231,13 @@ class Transformer(keras.Model):
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
-        bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
+        # Restricted self-attention hides what comes after in its own blocks.
+        bias = None
+        if not self.hparams.attention_window:
+            bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
         positions = tf.range(tf.shape(targets)[1])
         if packing is not None:
+            assert bias is not None
             positions = packing.positions
             x *= tf.cast(positions > 0, x.dtype)[..., None]
             bias += attention.same_segment_bias(packing.segments, packing.segments)

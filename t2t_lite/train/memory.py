@@ -71,8 +71,9 @@ def needed(
     if h.max_tokens_per_device:
         batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
     states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)
-    encoder = h.num_heads * source**2 + source * h.d_ff
-    decoder = h.num_heads * target * (target + source) + target * h.d_ff
+    encoder = h.num_heads * source * cost.keys_of_a_query(h, source, causal=False) + source * h.d_ff
+    seen = cost.keys_of_a_query(h, target, causal=True) + source
+    decoder = h.num_heads * target * seen + target * h.d_ff
     others = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
     others += 2 * target * vocab_rows
     return 4 * 4 * cost.num_parameters(h, vocab_rows), batch * (4 * states + 2 * others)

@@ -278,7 +278,7 @@ class Training:
             loss, norm = float(result.loss), float(result.gradient_norm)
         seconds = time.monotonic() - start
         if is_new:
-            report.line(f"step {step}: compiled for batches of {_shape(batch)} in {seconds:.1f} s")
+            report.compiled(step, _shape(batch), seconds)
         if not math.isfinite(norm):
             self._skip(step, batch, loss=loss, norm=norm, report=report)
         timed = None if is_new else seconds  # compiling is no training
@@ -407,6 +407,8 @@ class Training:
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
             f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
+        if self._is_chief:
+            report.line(f"curves: tensorboard --logdir={self._directory}")
         max_length = self._hparams.max_length
         if too_long := pipeline.count_too_long(self._problem, self._data_dir, max_length):
             limit = f"{max_length=} tokens"

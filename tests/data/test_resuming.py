@@ -99,10 +99,10 @@ def test_who_comes_when_another_has_just_finished_takes_its_data(
     only_one = locks.only_one
 
     @contextlib.contextmanager
-    def after_another(path):
+    def after_another(path, **kwargs):
         monkeypatch.setattr(locks, "only_one", only_one)
         made.append(numbered_corpus.generate(problem, raw_dir, tmp_path))
-        with only_one(path):
+        with only_one(path, **kwargs):
             yield
 
     made = []
