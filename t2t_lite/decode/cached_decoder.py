@@ -75,7 +75,7 @@ class CachedDecoder:
         products = tf.as_dtype(products or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
-        self.embedding_VD = tf.convert_to_tensor(model.embedding.matrix)
+        self.embedding_VD = tf.convert_to_tensor(model.softmax.matrix)
         softmax_type = products if may_round else tf.float32
         self.softmax_DW, self.softmax_bias_W = _softmax_weights(self.embedding_VD, softmax_type)
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
