@@ -118,8 +118,8 @@ class HParams:
     )
     max_tokens_per_device: int = fields.option(
         0,
-        "Tokens, padding included, that a device computes at a time: more are cut into parts that "
-        "follow one another, with the same result; 0: no limit.",
+        "Tokens, padding included, that a device computes at a time: more are cut into parts "
+        "whose gradients are added up; each part has dropout masks of its own. 0: no limit.",
         at_least=0,
         changes=NOTHING,
     )

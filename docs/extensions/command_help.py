@@ -1,7 +1,8 @@
 """Directives that show what the commands say, taken from the commands themselves.
 
 `command-help` is what one answers to --help, `registry` what --registry_help lists, problems or
-hparams_sets:
+hparams_sets. Each flag and each name has an address, such as commands.html#t2t-lite-datagen-raw_dir
+and sets.html#toy_ende.
 
     ```{command-help} t2t-lite-datagen
     ```
@@ -13,6 +14,8 @@ hparams_sets:
 import configparser
 import importlib
 import pathlib
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from docutils import nodes
@@ -33,7 +36,13 @@ class CommandHelp(Directive):
         (name,) = self.arguments
         module = importlib.import_module(modules()[name])
         text = command.help_text(module.FLAGS, doc=module.__doc__, name=name)
-        return [nodes.literal_block(text, text, language="text")]
+        introduction, _, flags = text.partition("\n\nFlags:\n")
+        entries = nodes.definition_list(classes=["flags"])
+        for entry in re.split(r"^  --", flags, flags=re.MULTILINE)[1:]:
+            flag, *lines = entry.rstrip().split("\n")
+            entries += _entry(f"--{flag}", f"{name}-{flag}", _description(lines))
+        block = nodes.literal_block(introduction, introduction, language="text")
+        return [block, entries]
 
 
 class Registry(Directive):
@@ -47,10 +56,35 @@ class Registry(Directive):
         for name, summary in summaries.items():
             if name.removesuffix("_rev") in summaries and name.endswith("_rev"):
                 continue
-            term = nodes.term("", "", nodes.literal(name, name))
-            text = nodes.definition("", nodes.paragraph(summary, summary))
-            entries += nodes.definition_list_item("", term, text)
+            entries += _entry(name, name, [_paragraph(summary)])
         return [entries]
+
+
+def _entry(name: str, address: str, description: Sequence[nodes.Node]) -> nodes.Node:
+    """Return an entry of a list whose name, in the font of code, links to the entry itself."""
+    link = nodes.reference("", "", nodes.literal(name, name), refid=address, internal=True)
+    term = nodes.term("", "", link, ids=[address])
+    return nodes.definition_list_item("", term, nodes.definition("", *description))
+
+
+def _description(lines: Sequence[str]) -> list[nodes.Node]:
+    """Return a flag's help: its text, and as it stands the table that may follow."""
+    lines = [line.removeprefix(" " * 6) for line in lines]
+    text = [line for line in lines if not line.startswith(" ")]
+    table = "\n".join(line for line in lines if line.startswith(" "))
+    made: list[nodes.Node] = [_paragraph(" ".join(text))]
+    if table:
+        made.append(nodes.literal_block(table, table, language="text"))
+    return made
+
+
+def _paragraph(text: str) -> nodes.Node:
+    """Return a paragraph in which `code` and --flags are in the font of code."""
+    paragraph = nodes.paragraph(text, "")
+    for place, part in enumerate(re.split(r"`([^`]+)`|(?<![\w-])(--\w+(?:=\S*\w)?)", text)):
+        if part:
+            paragraph += nodes.literal(part, part) if place % 3 else nodes.Text(part)
+    return paragraph
 
 
 def modules() -> dict[str, str]:

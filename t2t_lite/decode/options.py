@@ -60,8 +60,8 @@ class DecodeOptions:
     )
     precision: Precision = fields.option(
         "float32",
-        "mixed keeps float32 weights and multiplies by the decoder's in bfloat16; bfloat16 halves "
-        "the weights too; both are fast where the processor has it.",
+        "mixed computes the decoder's products in bfloat16 and scores the best candidates again in "
+        "float32; bfloat16 halves the weights too. Both are fast where the processor has bfloat16.",
     )
 
     def __post_init__(self) -> None:
