@@ -3,7 +3,8 @@
     t2t-lite-datagen --problem=toy_ende --data_dir=data
     t2t-lite-datagen --problem=parallel_text --raw_dir=my_corpus --data_dir=data
 
-Run again after it was interrupted, it goes on; run again when all is done, it changes nothing.
+After an interruption give the same command again: it does what is missing (on Apache Beam it starts
+from the beginning). When all is done it changes nothing.
 """
 
 import contextlib
@@ -23,15 +24,17 @@ if TYPE_CHECKING:
     from t2t_lite.data import engine, manifest
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("problem", None, "Name of the problem.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "problem", None, "What to make, e.g. toy_ende; --registry_help lists all.", flag_values=FLAGS
+)
 flags.DEFINE_string("data_dir", None, "Where the data go.", flag_values=FLAGS)
 flags.DEFINE_string(
-    "raw_dir", None, "Folder with the raw files; toy problems need none.", flag_values=FLAGS
+    "raw_dir", None, "Folder with the raw text; the toy problems need none.", flag_values=FLAGS
 )
 flags.DEFINE_string(
     "tmp_dir",
     None,
-    "Folder for unfinished work and for downloads, which stay there; within data_dir unless given.",
+    "Folder for unfinished work and for downloads, which stay there. Default: inside data_dir.",
     flag_values=FLAGS,
 )
 command.define_flags(FLAGS, options.GeneratorOptions)

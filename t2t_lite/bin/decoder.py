@@ -4,8 +4,8 @@
   t2t-lite-decoder --output_dir=run --split=test
   t2t-lite-decoder --output_dir=run --decode_interactive
 
-One output line for every input line, in order; "-" is the standard input or output. An interrupted
-command that writes a file, given again, goes on where it stopped.
+One output line for every input line, in order; "-" is the standard input or output. If a command
+that writes a file is interrupted, give it again, and it does the lines that are missing.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ flags.DEFINE_string(
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
-    "data_dir", None, "Where the split lies; default: where training read it.", flag_values=FLAGS
+    "data_dir", None, "Where the split is. Default: where training read it.", flag_values=FLAGS
 )
 flags.DEFINE_bool("decode_interactive", False, "Translate what you type.", flag_values=FLAGS)
 flags.DEFINE_bool(
@@ -59,8 +59,8 @@ flags.DEFINE_bool(
 flags.DEFINE_bool(
     "jsonl",
     False,
-    "Write JSON, one object a line: text, score, tokens, whether input or output was cut, and what "
-    "--decode_hparams=token_scores=true,alignments=true ask for.",
+    "Write JSON, one object a line: text, score, tokens, whether input or output was cut; with "
+    "--decode_hparams=token_scores=true,alignments=true those too.",
     flag_values=FLAGS,
 )
 flags.DEFINE_bool(
@@ -79,9 +79,9 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "beam_pipeline_options",
     None,
-    "Decode the plain file --decode_from_file on Apache Beam, with these options of it: "
-    "runner=FlinkRunner,parallelism=8. Its outputs are files of 20,000 lines, <decode_to_file>"
-    "-00000-of-00050; all workers must see the files and the output_dir.",
+    "Decode the plain file --decode_from_file on Apache Beam, with these of its options: "
+    "runner=FlinkRunner,parallelism=8. The outputs are files of 20,000 lines, <decode_to_file>"
+    "-00000-of-00050. All workers must see the files and the output_dir.",
     flag_values=FLAGS,
 )
 

@@ -6,8 +6,8 @@
   t2t-lite-explore --export_dir=export
 
 The first serves a page on this machine until it is interrupted; those with --html write one HTML
-file that opens from a disk, with no server and no network. Of an export outputs, scores and parses
-are shown, which is what it answers with.
+file that opens from a disk, with no server and no network. For an export the page shows outputs,
+scores and parses only, since an export answers with no more.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "data_dir",
     None,
-    "Where the split lies; default: where a run's training read it.",
+    "Where the split is. Default: where a run's training read it.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string("host", "127.0.0.1", "Where to listen.", flag_values=FLAGS)

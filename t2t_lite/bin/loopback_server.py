@@ -1,8 +1,8 @@
-"""Serve an export on this machine where no TensorFlow Serving is at hand: to try it out.
+"""Serve an export on this machine, to try it out without TensorFlow Serving.
 
 python -m t2t_lite.bin.loopback_server --export_dir=export --servable_name=ende
 
-The newest version is served, and a newer one takes its place as soon as it is there.
+It serves the newest version, and replaces it as soon as there is a newer one.
 """
 
 import signal

@@ -6,9 +6,9 @@
   t2t-lite-query-server --server=localhost:8500 --servable_name=ende \\
       --decode_from_file=in.en --decode_to_file=out.de
 
-Without a file it answers what you type, or what comes through a pipe, line for line. A command that
-writes a file, given again after an error or Ctrl-C, goes on where it stopped; --version makes sure
-that the same version goes on too.
+Without a file it translates what you type, or what comes through a pipe, line by line. After an
+error or Ctrl-C give the same command again: if it writes a file, it does the lines that are missing.
+With --version they come from the same version of the model.
 """
 
 import collections

@@ -10,20 +10,21 @@ class GeneratorOptions:
     """How `generate.generate` makes data; which pairs it drops is in text/cleaning.py."""
 
     vocab_size: int | None = fields.option(
-        None, "Entries of the vocabulary; the problem's own unless given.", at_least=1
+        None, "Entries of the vocabulary. Default: the problem's own number.", at_least=1
     )
     num_workers: int | None = fields.option(
-        None, "Processes; as many as there are cores unless given.", at_least=1
+        None, "Processes. Default: as many as there are cores.", at_least=1
     )
     beam_pipeline_options: str | None = fields.option(
         None,
-        "Make the data on Apache Beam, with these options of it: runner=FlinkRunner,parallelism=8; "
-        "the same bytes. All its workers must see the folders.",
+        "Make the data on Apache Beam, with these of its options: "
+        "runner=FlinkRunner,parallelism=8. The data are the same. All its workers must see the "
+        "folders.",
     )
     random_seed: int = fields.option(0, "Seed of the shuffle and of samples.")
-    overwrite: bool = fields.option(False, "Make the data anew where there are some.")
+    overwrite: bool = fields.option(False, "Replace data that are already there.")
     verify: bool = fields.option(
-        False, "Of finished data compare every file's hash with the manifest, not only its size."
+        False, "Check finished data by every file's hash, not only by its size."
     )
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ class TrainerOptions:
 
     eval_frequency: int = fields.option(1000, "Updates between evaluations.", at_least=1)
     eval_sentences: int = fields.option(
-        500, "Dev sentences decoded at each evaluation for its score; 0: none.", at_least=0
+        500, "Dev sentences that each evaluation decodes for its score; 0: none.", at_least=0
     )
     early_stopping_patience: int = fields.option(
         0, "Evaluations without a better dev score after which to stop; 0: never.", at_least=0
@@ -28,7 +28,7 @@ class TrainerOptions:
         None, "An output_dir or checkpoint whose weights a new run takes."
     )
     max_skipped_steps: int = fields.option(
-        0, "Steps without a finite gradient to leave out before stopping.", at_least=0
+        0, "How many steps without a finite gradient to skip before stopping.", at_least=0
     )
     profile: bool = fields.option(False, "Write a TensorFlow profile of ten steps.")
     strategy: Literal["auto", "one_device", "mirrored", "multi_worker"] = fields.option(
@@ -41,8 +41,8 @@ class TrainerOptions:
     random_seed: int = fields.option(1, "Of weights, data order and dropout.", at_least=0)
     deterministic: bool = fields.option(
         False,
-        "Make GPUs add in one order, which is slower: the same bits from each run. A CPU does so "
-        "without.",
+        "Make GPUs add numbers in a fixed order, so that each run gives the same bits. This is "
+        "slower; a CPU does it anyway.",
     )
 
     def __post_init__(self) -> None:
