@@ -7,8 +7,8 @@
       --decode_from_file=in.en --decode_to_file=out.de
 
 Without a file it translates what you type, or what comes through a pipe, line by line. After an
-error or Ctrl-C give the same command again: if it writes a file, it does the lines that are missing.
-With --version they come from the same version of the model.
+error or Ctrl-C give the same command again: if it writes a file, it does the lines that are
+missing. With --version they come from the same version of the model.
 """
 
 import collections
