@@ -84,7 +84,8 @@ class Checkpoints:
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
-                self._checkpoint.restore(prefix).assert_existing_objects_matched()
+                restored = self._checkpoint.restore(prefix).assert_existing_objects_matched()
+                restored.expect_partial()  # the identity is read below
                 found = identity_of(prefix)
             except _DAMAGE as error:
                 reasons[prefix] = str(error).strip().partition("\n")[0]
