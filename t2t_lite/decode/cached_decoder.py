@@ -17,7 +17,7 @@ candidates.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -75,7 +75,7 @@ class CachedDecoder:
         products = tf.as_dtype(products or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
-        self.embedding_VD = tf.convert_to_tensor(model.softmax.matrix)
+        self.embedding_VD = model.softmax_matrix()
         softmax_type = products if may_round else tf.float32
         self.softmax_DW, self.softmax_bias_W = _softmax_weights(self.embedding_VD, softmax_type)
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
@@ -165,12 +165,13 @@ class CachedDecoder:
 
     def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
+        x = self.model.softmax_inputs(x)
         logits = tf.matmul(tf.cast(x, self.softmax_DW.dtype), self.softmax_DW)
         if self.softmax_bias_W is not None:
             logits = tf.nn.bias_add(logits, self.softmax_bias_W)
         if logits.dtype == tf.float32:
             return logits
-        states = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
+        states = tf.reshape(x, [-1, num_beams, x.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_bias):
@@ -181,19 +182,24 @@ class CachedDecoder:
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
             q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.num_beams)
+            q = q if weights.self_bias is None else q + weights.self_bias.q
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
             attended = self._attend(q, new_cache, slots.bias, weights.self_additive)
-            return self._project(attended, weights.self_output)
+            outputs = self._project(attended, weights.self_output)
+            return outputs if weights.self_bias is None else outputs + weights.self_bias.output
 
         def cross_attention(y):
             y = self._project(y, weights.q)
             (q,) = self._split_heads(y, [self.hparams.d_k], slots.num_beams)
+            q = q if weights.cross_bias is None else q + weights.cross_bias.q
             attended = self._attend(q, memory, memory_bias, weights.cross_additive)
-            return self._project(attended, weights.cross_output)
+            outputs = self._project(attended, weights.cross_output)
+            return outputs if weights.cross_bias is None else outputs + weights.cross_bias.output
 
         def feed_forward(y):
             y = tf.cast(y, weights.kernel_1.dtype)
-            hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1))
+            hidden = tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1)
+            hidden = weights.activation(hidden)
             return tf.nn.bias_add(tf.matmul(hidden, weights.kernel_2), weights.bias_2)
 
         sublayers = (self_attention, cross_attention, feed_forward)
@@ -291,9 +297,16 @@ class _Norm(NamedTuple):
         return normalization.standardized(x)[0] * self.scale + self.bias
 
 
+class _AttentionBias(NamedTuple):
+    """The biases of queries [H, 1, d_k] and outputs [D]."""
+
+    q: tf.Tensor
+    output: tf.Tensor
+
+
 class _LayerWeights(NamedTuple):
     """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries', and
-    the vectors of additive attention."""
+    what only some models have: the vectors of additive attention, attention's biases."""
 
     qkv: tf.Tensor
     self_output: tf.Tensor
@@ -306,6 +319,9 @@ class _LayerWeights(NamedTuple):
     norms: tuple[_Norm, _Norm, _Norm]
     self_additive: tf.Tensor | None
     cross_additive: tf.Tensor | None
+    self_bias: "_AttentionBias | None"
+    cross_bias: "_AttentionBias | None"
+    activation: Callable[[tf.Tensor], tf.Tensor]
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
@@ -321,6 +337,13 @@ class _LayerWeights(NamedTuple):
         def scaled(kernel):
             scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
             return tf.cast(kernel, tf.float32) * scale
+
+        def bias(layer):
+            if not layer.use_bias:
+                return None
+            # Added to what products have been cast to.
+            values = scaled(layer.query_bias()), layer.output_bias
+            return _AttentionBias(*(tf.cast(value, layer.compute_dtype) for value in values))
 
         def additive(layer):
             return cast(layer.additive) if layer.function == "additive" else None
@@ -343,6 +366,9 @@ class _LayerWeights(NamedTuple):
             ),
             self_additive=additive(itself),
             cross_additive=additive(cross),
+            self_bias=bias(itself),
+            cross_bias=bias(cross),
+            activation=feed_forward.activation,
         )
 
 

@@ -24,6 +24,7 @@ from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
+from t2t_lite.text import t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -136,7 +137,7 @@ class Translator:
         if task.grammar:
             _check_parsing(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
-        is_own = isinstance(self.vocabulary, vocabularies.Vocabulary)
+        is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
         self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
@@ -232,7 +233,7 @@ class Translator:
         sources = self.task.encode([texts[index] for index in indices], limit)
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
-        starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
+        starts = self.vocabulary.targets.encode_batch([prefixes[index] for index in indices])
         groups = batching.batches(
             [len(source.ids) for source in sources],
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),

@@ -54,7 +54,7 @@ class ServingModel(tf.Module):
     def __init__(self, model: translator.Translator, *, int8: bool = False):
         super().__init__()
         self._options = model.options
-        self._prefix = model.vocabulary.encode(model.options.prefix)
+        self._prefix = model.vocabulary.targets.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
         self._task = model.task
         self._text = graph_text.GraphText(model.task)

@@ -79,6 +79,8 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"pre_norm": True},
         {"d_k": 4, "d_v": 6, "num_heads": 3},
         {"position_encoding": "learned", "max_length": 5},
+        {"embeddings": "separate", "source_vector": True, "vocab_multiple": 1},
+        {"attention_bias": True, "logits_bias": True, "activation": "swish"},
         {"attention_function": "dot"},
         {"attention_function": "additive"},
         {"attention_window": 2},
@@ -98,9 +100,10 @@ def test_cached_steps_equal_the_full_pass(changes):
             assert (logits[:, n, num_rows:] < -1e8).all()
 
 
+@pytest.mark.parametrize("has_biases", [False, True])
 @pytest.mark.parametrize(("weights", "products"), [("bfloat16", None), ("float32", "bfloat16")])
-def test_bfloat16_steps_follow_the_full_pass(weights, products):
-    model = _model(weights)
+def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases):
+    model = _model(weights, attention_bias=has_biases, logits_bias=has_biases)
     steps = _step_through(model, INPUTS, num_beams=2, num_steps=5, products=products)
     for logits, histories in steps:
         for n in range(2):
