@@ -87,7 +87,7 @@ def workload(arguments):
             decoder,
             decoder.encode(inputs),
             decode_options,
-            vocabulary=candidates.Vocabulary(VOCABULARY, forbidden=(0, 2)),
+            emittable=candidates.EmittableIds(VOCABULARY, forbidden=(0, 2)),
             max_lengths=tf.fill([tf.shape(inputs)[0]], arguments.target_length),
         )
 

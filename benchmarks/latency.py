@@ -171,7 +171,7 @@ def _random_model(flags: argparse.Namespace):
             decoder,
             decoder.encode(inputs),
             decode_options,
-            vocabulary=candidates.Vocabulary(VOCABULARY, forbidden=(0, 2)),
+            emittable=candidates.EmittableIds(VOCABULARY, forbidden=(0, 2)),
             max_lengths=tf.fill([tf.shape(inputs)[0]], flags.length),
         )
 

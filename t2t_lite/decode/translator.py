@@ -238,12 +238,12 @@ class Translator:
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
             batch_tokens=self.options.batch_tokens,
         )
-        free = queue.SimpleQueue()
+        free_devices = queue.SimpleQueue()
         for device in self.devices:
-            free.put(device)
+            free_devices.put(device)
 
-        def work(group: list[int]) -> list[tuple[int, Translation]]:
-            device = free.get()
+        def translate_group(group: list[int]) -> list[tuple[int, Translation]]:
+            device = free_devices.get()
             try:
                 with tf.device(device) if device else contextlib.nullcontext():
                     translations = self._translate_batch(
@@ -252,14 +252,14 @@ class Translator:
                         [starts[place] for place in group],
                     )
             finally:
-                free.put(device)
+                free_devices.put(device)
             return [
                 (indices[place], translation) for place, translation in zip(group, translations)
             ]
 
         pool = futures.ThreadPoolExecutor(len(self.devices))
         try:
-            for done in futures.as_completed([pool.submit(work, group) for group in groups]):
+            for done in futures.as_completed([pool.submit(translate_group, group) for group in groups]):
                 yield done.result()
         finally:
             pool.shutdown(cancel_futures=True)
@@ -293,13 +293,13 @@ class Translator:
         )
         outputs = [self._hypotheses(hypotheses, row, source) for row, source in enumerate(sources)]
         if self.options.token_scores or self.options.alignments:
-            outputs = self._with_details(outputs, sources)
+            outputs = self._add_token_details(outputs, sources)
         return [
             Translation(hypotheses=output, truncated=source.truncated, source_ids=tuple(source.ids))
             for output, source in zip(outputs, sources)
         ]
 
-    def _with_details(
+    def _add_token_details(
         self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.Encoded]
     ) -> list[tuple[Hypothesis, ...]]:
         """Return the hypotheses with what options ask to know of their tokens.
@@ -309,11 +309,11 @@ class Translator:
         detailed = [list(hypotheses) for hypotheses in outputs]
         for place in range(max(map(len, outputs))):
             rows = [row for row, hypotheses in enumerate(outputs) if place < len(hypotheses)]
-            told = self.force_ids(
+            forced_outputs = self.force_ids(
                 batching.pad([sources[row].ids for row in rows]),
                 batching.pad([outputs[row][place].ids for row in rows]),
             )
-            scores, places = (tensor.numpy().tolist() for tensor in told)
+            scores, places = (tensor.numpy().tolist() for tensor in forced_outputs)
             for row, own_scores, own_places in zip(rows, scores, places):
                 hypothesis = outputs[row][place]
                 length = len(hypothesis.ids)
@@ -379,7 +379,7 @@ class Translator:
             decoder,
             decoder.encode(inputs),
             self.options,
-            vocabulary=candidates.Vocabulary(self.vocabulary.size, forbidden=self._forbidden_ids),
+            emittable=candidates.EmittableIds(self.vocabulary.size, forbidden=self._forbidden_ids),
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
             uniforms=uniforms,

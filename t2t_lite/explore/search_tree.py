@@ -85,7 +85,7 @@ class TracedSearch:
         self._decoder = cached_decoder.of_models(model.models, model.options)
         own = isinstance(model.vocabulary, vocabularies.Vocabulary)
         forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * own)
-        self._vocabulary = candidates.Vocabulary(model.vocabulary.size, forbidden=forbidden)
+        self._emittable = candidates.EmittableIds(model.vocabulary.size, forbidden=forbidden)
         # One graph for the first step, which makes the caches, and one for all others.
         self._first_step = tf.function(self._step, autograph=False, reduce_retracing=True)
         self._next_step = tf.function(self._step, autograph=False, reduce_retracing=True)
@@ -147,7 +147,7 @@ class TracedSearch:
             rules = rules._replace(may_end=position + 1 >= options.min_length)
         count = 2 * options.beam_size if options.beam_size > 1 else 1
         best = candidates.extend(
-            logits, scores, count, rules=rules, vocabulary=self._vocabulary, options=options
+            logits, scores, count, rules=rules, emittable=self._emittable, options=options
         )
         return best, state
 
@@ -226,7 +226,7 @@ class _Growing:
             extension.fate = PUSHED_OUT if extension in old else ENDED_LATE
 
     def is_done(self) -> bool:
-        """Return whether no beam can reach the worst of K finished ones (beam_search._goes_on)."""
+        """Return whether no beam can reach the worst of K finished ones (beam_search._should_continue)."""
         best = self._extensions[self.beams[0] or 0]
         if self._is_dead or not exists(best):
             self.stopped = "nothing left"

@@ -90,7 +90,7 @@ def _search(model, sentences, max_lengths, *, forbidden=(0,), prefix_ids=None, *
             model,
             model.state(sentences, decode_options.beam_size),
             decode_options,
-            vocabulary=candidates.Vocabulary(model.vocab_size, forbidden=forbidden),
+            emittable=candidates.EmittableIds(model.vocab_size, forbidden=forbidden),
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
         )

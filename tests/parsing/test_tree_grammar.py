@@ -181,7 +181,7 @@ def test_search_finds_the_best_of_all_trees(grammar):
         Model(),
         tf.zeros([1, 0, beam_size], tf.int32),
         options.DecodeOptions(beam_size=beam_size, alpha=0.0),
-        vocabulary=candidates.Vocabulary(vocab.size),
+        emittable=candidates.EmittableIds(vocab.size),
         max_lengths=tf.constant([limit]),
         grammar=grammar,
         grammar_state=grammar.start(tf.constant([num_words])),
