@@ -2,7 +2,7 @@
 
 A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha. A time step extends the
 N alive hypotheses of each sentence: of the best 2 N extensions (if ends are strict, of the best N)
-those that end in EOS compete for the K places of the finished ones, and the best N others stay alive.
+those that end in EOS compete for the K places of the finished ones; the best N others stay alive.
 A sentence is done when no alive hypothesis can still reach the worst of K finished ones, or at its
 length limit. Alive hypotheses then fill the places that are left, scored in the same way and marked
 as not finished. With one beam this is greedy decoding: only the best extension counts.
@@ -197,7 +197,11 @@ def search(
         lambda position, sentences, *_: tf.size(sentences.rows) > 0,
         functools.partial(_run_segment, settings=settings),
         (tf.constant(1), sentences, *growing),
-        shape_invariants=(tf.TensorShape([]), _shape_invariants(sentences, sentences), *growing_shapes),
+        shape_invariants=(
+            tf.TensorShape([]),
+            _shape_invariants(sentences, sentences),
+            *growing_shapes,
+        ),
         parallel_iterations=1,
     )
     return results._replace(ids=results.ids[:, :, : tf.reduce_max(results.lengths)])
@@ -241,7 +245,9 @@ def _grow(results: Hypotheses, beams: Beams, state: Any, decoder: Decoder):
     )
 
 
-def _run_segment(position, sentences: Sentences, results, beams: Beams, state, *, settings: _Settings):
+def _run_segment(
+    position, sentences: Sentences, results, beams: Beams, state, *, settings: _Settings
+):
     """Run steps until the allotted times are over or enough sentences are done; drop these."""
     results, beams, state = tf.cond(
         position < tf.shape(beams.ancestry)[2],
@@ -356,9 +362,9 @@ def _next_finished(
 
 
 def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:
-    """Return [B]: below the limit, and some alive hypothesis can still reach the worst finished one.
+    """Return [B]: below the limit, and an alive hypothesis can still reach the worst finished one.
 
-    Log-probabilities only fall, so a alive hypothesis ends with at most its present one over the
+    Log-probabilities only fall, so an alive hypothesis ends with at most its present one over the
     largest penalty that it can still meet: that of the limit, or for alpha < 0 of the next step.
     """
     best_alive = beams.scores[:, 0]

@@ -24,6 +24,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
+from t2t_lite.decode import products as weight_products
 from t2t_lite.model import attention, normalization, residual, transformer
 
 
@@ -51,13 +52,15 @@ class State(NamedTuple):
 class CachedDecoder:
     """A model as a beam_search.Decoder; `encode` makes the state to begin with.
 
-    Make one inside the tf.function that searches, before its loop: weights are cast and transposed
-    here, once a call.
+    Weights are cast, scaled and transposed when one is made. Made inside the tf.function that
+    searches, before its loop, it follows a model that is still being trained; made outside, it does
+    that once and for all.
 
     Args:
       model: whose compute type is that of the encoder and of attention.
       beam_size: N.
-      products: the type of the decoder's products with weights; default: that of the model.
+      products: the type of the decoder's products with weights, int8 among them (see `products`);
+        default: that of the model.
       may_round: whether logits may be RoundedLogits; else they are float32 products.
     """
 
@@ -77,7 +80,10 @@ class CachedDecoder:
         self.hparams = hparams
         self.embedding_VD = tf.convert_to_tensor(model.embedding.matrix)
         softmax_type = products if may_round else tf.float32
-        self.softmax_DW, self.softmax_bias_W = _softmax_weights(self.embedding_VD, softmax_type)
+        self.logits_are_rounded = softmax_type != tf.float32
+        self.softmax = weight_products.product(
+            *_softmax_weights(self.embedding_VD), dtype=softmax_type
+        )
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
@@ -151,10 +157,8 @@ class CachedDecoder:
 
     def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
-        logits = tf.matmul(tf.cast(x, self.softmax_DW.dtype), self.softmax_DW)
-        if self.softmax_bias_W is not None:
-            logits = tf.nn.bias_add(logits, self.softmax_bias_W)
-        if logits.dtype == tf.float32:
+        logits = self.softmax(x)
+        if not self.logits_are_rounded:
             return logits
         states = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
@@ -166,28 +170,26 @@ class CachedDecoder:
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.num_beams)
+            q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes, slots.num_beams)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            return self._project(self._attend(q, new_cache, slots.bias), weights.self_output)
+            return weights.self_output(self._attend(q, new_cache, slots.bias))
 
         def cross_attention(y):
-            y = self._project(y, weights.q)
+            y = self._cast(weights.q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k], slots.num_beams)
-            return self._project(self._attend(q, memory, memory_bias), weights.cross_output)
+            return weights.cross_output(self._attend(q, memory, memory_bias))
 
         def feed_forward(y):
-            y = tf.cast(y, weights.kernel_1.dtype)
-            hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1))
-            return tf.nn.bias_add(tf.matmul(hidden, weights.kernel_2), weights.bias_2)
+            return weights.hidden_to_output(tf.nn.relu(weights.input_to_hidden(y)))
 
         sublayers = (self_attention, cross_attention, feed_forward)
         for sublayer, norm in zip(sublayers, weights.norms):
             x = residual.residual(x, sublayer, norm, pre_norm=self.hparams.pre_norm)
         return x, new_cache
 
-    def _project(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-        """Return x times kernel, a product in the kernel's type, in attention's type."""
-        return tf.cast(tf.matmul(tf.cast(x, kernel.dtype), kernel), self.dtype)
+    def _cast(self, x: tf.Tensor) -> tf.Tensor:
+        """Return x in attention's type."""
+        return tf.cast(x, self.dtype)
 
     def _split_heads(self, x: tf.Tensor, sizes: list[int], num_beams: int) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
@@ -272,16 +274,14 @@ class _Norm(NamedTuple):
 
 
 class _LayerWeights(NamedTuple):
-    """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries'."""
+    """A decoder layer's products, 1 / sqrt(d_k) folded into the queries' weights, and norms."""
 
-    qkv: tf.Tensor
-    self_output: tf.Tensor
-    q: tf.Tensor
-    cross_output: tf.Tensor
-    kernel_1: tf.Tensor
-    bias_1: tf.Tensor
-    kernel_2: tf.Tensor
-    bias_2: tf.Tensor
+    qkv: weight_products.Product
+    self_output: weight_products.Product
+    q: weight_products.Product
+    cross_output: weight_products.Product
+    input_to_hidden: weight_products.Product
+    hidden_to_output: weight_products.Product
     norms: tuple[_Norm, _Norm, _Norm]
 
     @classmethod
@@ -292,23 +292,23 @@ class _LayerWeights(NamedTuple):
             layer.feed_forward,
         )
 
-        def cast(tensor):
-            return tf.cast(tf.convert_to_tensor(tensor), dtype)
+        def product(kernel, bias=None):
+            if bias is not None:
+                bias = tf.convert_to_tensor(bias)
+            return weight_products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
 
         def scaled(kernel):
             return tf.cast(kernel, tf.float32) * itself.d_k**-0.5
 
-        qkv = tf.convert_to_tensor(itself.qkv)
+        qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
         num_queries = itself.num_heads * itself.d_k
         return cls(
-            qkv=tf.concat([cast(scaled(qkv[:, :num_queries])), cast(qkv[:, num_queries:])], 1),
-            self_output=cast(itself.output_kernel),
-            q=cast(scaled(cross.q)),
-            cross_output=cast(cross.output_kernel),
-            kernel_1=cast(feed_forward.kernel_1),
-            bias_1=cast(feed_forward.bias_1),
-            kernel_2=cast(feed_forward.kernel_2),
-            bias_2=cast(feed_forward.bias_2),
+            qkv=product(tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1)),
+            self_output=product(itself.output_kernel),
+            q=product(scaled(tf.convert_to_tensor(cross.q))),
+            cross_output=product(cross.output_kernel),
+            input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
+            hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
             norms=(
                 _Norm.of(layer.self_attention_norm),
                 _Norm.of(layer.cross_attention_norm),
@@ -335,19 +335,18 @@ def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
     return tf.math.top_k(tf.cast(is_used, tf.int32), num_kept).indices
 
 
-def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor | None]:
+def _softmax_weights(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Return the transposed embedding [D, W] and a bias [W], None where W = V.
 
     W is V rounded up, for a search by groups of columns; the columns added have a probability of 0.
     """
     num_rows = matrix.shape[0]
     num_spare = -num_rows % candidates.GROUP_SIZE
-    columns = _transpose(tf.cast(matrix, dtype), [1, 0])
+    columns = _transpose(matrix, [1, 0])
     if not num_spare:
         return columns, None
     columns = tf.pad(columns, [[0, 0], [0, num_spare]])
-    bias = tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
-    return columns, tf.cast(bias, dtype)
+    return columns, tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
 
 
 def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:

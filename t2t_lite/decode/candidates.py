@@ -134,9 +134,7 @@ def extend(
             may_end=rules.may_end,
         )
     else:
-        extensions = best(
-            probabilities, scores, count, emittable=emittable, may_end=rules.may_end
-        )
+        extensions = best(probabilities, scores, count, emittable=emittable, may_end=rules.may_end)
     if rules.forced_ids is not None:
         extensions = forced(extensions, probabilities, scores, rules.forced_ids)
     if not is_rounded:

@@ -9,6 +9,7 @@ takes words with spaces between and returns a tree over them, "(S (NP (XX It)) (
 
 import contextlib
 import dataclasses
+import functools
 import os
 import queue
 from collections.abc import Iterator, Sequence
@@ -113,6 +114,8 @@ class Translator:
       fingerprint: tells the models' weights from any others.
       devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
+      frozen: the models' weights will not change any more, so the decoder's are prepared once, not
+        in every search. Products of integers need it.
     """
 
     def __init__(
@@ -124,6 +127,7 @@ class Translator:
         name: str = "",
         fingerprint: str = "",
         devices: Sequence[str] = ("",),
+        frozen: bool = False,
     ):
         self.name = name
         self.fingerprint = fingerprint
@@ -132,6 +136,8 @@ class Translator:
         self.task = task
         self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
+        self.frozen = frozen
+        self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
             _check_parsing(self.options)
@@ -192,6 +198,7 @@ class Translator:
             name=",".join(prefixes),
             fingerprint=",".join(map(checkpoint.fingerprint, prefixes)),
             devices=devices,
+            frozen=True,
         )
 
     def translate(
@@ -259,7 +266,9 @@ class Translator:
 
         pool = futures.ThreadPoolExecutor(len(self.devices))
         try:
-            for done in futures.as_completed([pool.submit(translate_group, group) for group in groups]):
+            for done in futures.as_completed(
+                [pool.submit(translate_group, group) for group in groups]
+            ):
                 yield done.result()
         finally:
             pool.shutdown(cancel_futures=True)
@@ -349,6 +358,10 @@ class Translator:
             repairs=repairs,
         )
 
+    def _new_decoder(self) -> beam_search.Decoder:
+        with tf.init_scope() if self.frozen else contextlib.nullcontext():
+            return cached_decoder.of_models(self.models, self.options)
+
     def _search(
         self,
         inputs: tf.Tensor,
@@ -365,7 +378,7 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
-        decoder = cached_decoder.of_models(self.models, self.options)
+        decoder = self._decoder()
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
         max_lengths = lengths + self.options.extra_length
         if prefix_ids is not None:

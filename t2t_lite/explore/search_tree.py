@@ -226,7 +226,10 @@ class _Growing:
             extension.fate = PUSHED_OUT if extension in old else ENDED_LATE
 
     def is_done(self) -> bool:
-        """Return whether no beam can reach the worst of K finished ones (beam_search._should_continue)."""
+        """Return whether no beam can reach the worst of K finished ones.
+
+        As in beam_search._should_continue.
+        """
         best = self._extensions[self.beams[0] or 0]
         if self._is_dead or not exists(best):
             self.stopped = "nothing left"
