@@ -13,8 +13,8 @@ sentences that are done leave the batch as soon as they are a quarter of it.
 Nothing is ever reordered. A hypothesis is a row of `ancestry`, which tells the slots that it went
 through (see Decoder), and sorting the beams anew is a gather of small integers.
 
-Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted (a
-multiple of SEGMENT), W columns of the softmax, G symbols of a grammar, P tokens of a prefix.
+Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted, W
+columns of the softmax, G symbols of a grammar, P tokens of a prefix.
 """
 
 import functools
@@ -26,8 +26,11 @@ import tensorflow as tf
 from t2t_lite.decode import candidates
 from t2t_lite.decode import options as decode_options
 
-# Arrays grow by so many time steps at once, so that attention never sees many empty slots.
+# Arrays grow by so many time steps at once, so that attention never sees many empty slots. For few
+# sentences growing costs more than the empty slots do.
 SEGMENT = 8
+LONG_SEGMENT = 16
+_FEW = 4
 
 
 class Decoder(Protocol):
@@ -50,15 +53,15 @@ class Decoder(Protocol):
     ) -> tuple[candidates.Logits, Any]:
         """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
 
-        At time `position` 0 there is one beam, whose id is PAD, and `state` is the initial state of
-        the search, without slots: this step makes those of the T times itself.
+        At time `position` 0 all ids are PAD, and only the first beam's logits matter.
         """
         ...
 
-    def grow(self, state: Any, ancestry: tf.Tensor, num_steps: int) -> Any:
+    def grow(self, state: Any, ancestry: tf.Tensor, num_steps: tf.Tensor) -> Any:
         """Return the state with slots for num_steps more times after the T of ancestry [B, N, T].
 
-        Slots that no beam went through by then are never asked for again.
+        Slots that no beam went through by then are never asked for again. The search begins with
+        this, of the initial state, which has no slots, and T = 0.
         """
         ...
 
@@ -190,17 +193,16 @@ def search(
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
     results, beams = _initial(batch_size, grammar_state, settings)
-    beams, state = _step(tf.constant(0), beams, initial_state, sentences, settings)
-    growing = (results, beams, state)
-    growing_shapes = _shape_invariants(growing, _grow(*growing, decoder))
+    growing = (results, beams, initial_state)
+    grown = _grow(*growing, tf.constant(SEGMENT), decoder)
     _, _, results, *_ = tf.while_loop(
         lambda position, sentences, *_: tf.size(sentences.rows) > 0,
         functools.partial(_run_segment, settings=settings),
-        (tf.constant(1), sentences, *growing),
+        (tf.constant(0), sentences, *growing),
         shape_invariants=(
             tf.TensorShape([]),
             _shape_invariants(sentences, sentences),
-            *growing_shapes,
+            *_shape_invariants(growing, grown),
         ),
         parallel_iterations=1,
     )
@@ -208,40 +210,43 @@ def search(
 
 
 def _initial(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses, Beams]:
-    """Return no results yet, and one empty hypothesis a sentence, with room for the first times."""
-    num_kept = settings.num_kept
+    """Return no results yet, and one empty hypothesis a sentence, without room for any time.
+
+    It is the first beam; the others do not exist yet.
+    """
+    num_beams, num_kept = settings.num_beams, settings.num_kept
     results = Hypotheses(
-        ids=tf.zeros([batch_size, num_kept, SEGMENT], tf.int32),
+        ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
         scores=tf.zeros([batch_size, num_kept]),
         lengths=tf.zeros([batch_size, num_kept], tf.int32),
         finished=tf.zeros([batch_size, num_kept], tf.bool),
     )
     beams = Beams(
-        scores=tf.zeros([batch_size, 1]),
-        ids=tf.zeros([batch_size, 1], tf.int32),
+        scores=tf.tile([[0.0] + [candidates.NEVER] * (num_beams - 1)], [batch_size, 1]),
+        ids=tf.zeros([batch_size, num_beams], tf.int32),
         lengths=tf.zeros([batch_size], tf.int32),
-        ancestry=tf.fill([batch_size, 1, SEGMENT], -1),
-        grammar=grammar_state,
-        slot_ids=tf.zeros([batch_size, SEGMENT, settings.num_beams], tf.int32),
+        ancestry=tf.zeros([batch_size, num_beams, 0], tf.int32),
+        grammar=tf.nest.map_structure(lambda x: tf.repeat(x, num_beams, axis=1), grammar_state),
+        slot_ids=tf.zeros([batch_size, 0, num_beams], tf.int32),
         finished_scores=tf.fill([batch_size, num_kept], candidates.NEVER),
         finished_lengths=tf.zeros([batch_size, num_kept], tf.int32),
-        finished_ancestry=tf.fill([batch_size, num_kept, SEGMENT], -1),
+        finished_ancestry=tf.zeros([batch_size, num_kept, 0], tf.int32),
         active=tf.ones([batch_size], tf.bool),
     )
     return results, beams
 
 
-def _grow(results: Hypotheses, beams: Beams, state: Any, decoder: Decoder):
-    """Return all that has an axis of times with SEGMENT more of them."""
-    at_end = [[0, 0], [0, 0], [0, SEGMENT]]
+def _grow(results: Hypotheses, beams: Beams, state: Any, num_steps: tf.Tensor, decoder: Decoder):
+    """Return all that has an axis of times with num_steps more of them."""
+    at_end = [[0, 0], [0, 0], [0, num_steps]]
     return (
         results._replace(ids=tf.pad(results.ids, at_end)),
         beams._replace(
             ancestry=tf.pad(beams.ancestry, at_end, constant_values=-1),
-            slot_ids=tf.pad(beams.slot_ids, [[0, 0], [0, SEGMENT], [0, 0]]),
+            slot_ids=tf.pad(beams.slot_ids, [[0, 0], [0, num_steps], [0, 0]]),
             finished_ancestry=tf.pad(beams.finished_ancestry, at_end, constant_values=-1),
         ),
-        decoder.grow(state, beams.ancestry, SEGMENT),
+        decoder.grow(state, beams.ancestry, num_steps),
     )
 
 
@@ -249,10 +254,11 @@ def _run_segment(
     position, sentences: Sentences, results, beams: Beams, state, *, settings: _Settings
 ):
     """Run steps until the allotted times are over or enough sentences are done; drop these."""
+    num_steps = tf.where(tf.size(sentences.rows) < _FEW, LONG_SEGMENT, SEGMENT)
     results, beams, state = tf.cond(
         position < tf.shape(beams.ancestry)[2],
         lambda: (results, beams, state),
-        lambda: _grow(results, beams, state, settings.decoder),
+        lambda: _grow(results, beams, state, num_steps, settings.decoder),
     )
     num_times = tf.shape(beams.ancestry)[2]
     three_quarters = tf.size(sentences.rows) * 3 // 4

@@ -105,19 +105,23 @@ class CachedDecoder:
             memory_bias=encoded.bias,
         )
 
-    def grow(self, state: State, ancestry: tf.Tensor, num_steps: int) -> State:
+    def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
         """See beam_search.Decoder. Slots that no beam went through are left out, as far as all
         sentences have such."""
+        num_old = tf.shape(ancestry)[2] * self.beam_size
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         kept = _columns(is_used, multiple=self.beam_size)
-        new_slots = self._all_slots(ancestry, tf.shape(ancestry)[2], num_steps)
+        new_slots = num_old + tf.range(num_new)
+        new_slots = tf.repeat(new_slots[None], tf.shape(ancestry)[0], axis=0)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
+        columns = tf.repeat(kept[:, None], self.hparams.num_heads, axis=1)
         # What lies in a new slot before it is written does not matter: it is nobody's.
-        columns = tf.pad(kept, [[0, 0], [0, num_new]])
-        columns = tf.repeat(columns[:, None], self.hparams.num_heads, axis=1)
         caches = tf.nest.map_structure(
-            lambda cache: tf.gather(cache, columns, batch_dims=2), state.caches
+            lambda cache: tf.pad(
+                tf.gather(cache, columns, batch_dims=2), [[0, 0], [0, 0], [0, num_new], [0, 0]]
+            ),
+            state.caches,
         )
         return state._replace(slots=slots, caches=caches)
 
@@ -127,8 +131,6 @@ class CachedDecoder:
         """See beam_search.Decoder."""
         num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
         slots = state.slots
-        if slots.shape[1] == 0:
-            slots = self._all_slots(ancestry, 0, num_steps)
         num_slots = tf.shape(slots)[1]
         num_rows = num_slots // self.beam_size
         ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
@@ -136,7 +138,6 @@ class CachedDecoder:
             rows=ends - num_steps + position,
             bias=tf.where(is_own(slots, ancestry, self.beam_size), 0.0, attention.MASKED)[:, None],
             num_slots=num_slots,
-            num_beams=ids.shape[1],
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
         x += self.model.position(position)
@@ -146,21 +147,14 @@ class CachedDecoder:
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
-        return self._logits(x, step_slots.num_beams), state._replace(
-            slots=slots, caches=tuple(caches)
-        )
+        return self._logits(x), state._replace(caches=tuple(caches))
 
-    def _all_slots(self, ancestry: tf.Tensor, first_time, num_steps) -> tf.Tensor:
-        """Return the slots of so many times, for each sentence of ancestry [B, N, T]."""
-        slots = first_time * self.beam_size + tf.range(num_steps * self.beam_size)
-        return tf.repeat(slots[None], tf.shape(ancestry)[0], axis=0)
-
-    def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
+    def _logits(self, x: tf.Tensor) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
         logits = self.softmax(x)
         if not self.logits_are_rounded:
             return logits
-        states = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
+        states = tf.reshape(x, [-1, self.beam_size, self.hparams.d_model])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_bias):
@@ -170,13 +164,13 @@ class CachedDecoder:
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes, slots.num_beams)
+            q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
             return weights.self_output(self._attend(q, new_cache, slots.bias))
 
         def cross_attention(y):
             y = self._cast(weights.q(y))
-            (q,) = self._split_heads(y, [self.hparams.d_k], slots.num_beams)
+            (q,) = self._split_heads(y, [self.hparams.d_k])
             return weights.cross_output(self._attend(q, memory, memory_bias))
 
         def feed_forward(y):
@@ -191,15 +185,15 @@ class CachedDecoder:
         """Return x in attention's type."""
         return tf.cast(x, self.dtype)
 
-    def _split_heads(self, x: tf.Tensor, sizes: list[int], num_beams: int) -> list[tf.Tensor]:
+    def _split_heads(self, x: tf.Tensor, sizes: list[int]) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
         num_heads = self.hparams.num_heads
         if len(set(sizes)) == 1:
             # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
-            x = tf.reshape(x, [-1, num_beams, len(sizes), num_heads, sizes[0]])
+            x = tf.reshape(x, [-1, self.beam_size, len(sizes), num_heads, sizes[0]])
             return tf.unstack(_transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
-        return [self._split_heads(part, [size], num_beams)[0] for part, size in zip(parts, sizes)]
+        return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
 
     def _attend(self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor) -> tf.Tensor:
         """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
@@ -222,7 +216,7 @@ class Ensemble:
         return tuple(decoder.encode(inputs) for decoder in self.decoders)
 
     def grow(
-        self, state: tuple[State, ...], ancestry: tf.Tensor, num_steps: int
+        self, state: tuple[State, ...], ancestry: tf.Tensor, num_steps: tf.Tensor
     ) -> tuple[State, ...]:
         """See beam_search.Decoder."""
         pairs = zip(self.decoders, state)
@@ -255,7 +249,6 @@ class _StepSlots(NamedTuple):
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
     bias: tf.Tensor  # [B, 1, N, C]
     num_slots: tf.Tensor  # C
-    num_beams: int  # N, at first one
 
 
 class _Norm(NamedTuple):
@@ -350,17 +343,14 @@ def _softmax_weights(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
 
 
 def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:
-    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place; an empty
-    cache is made first.
+    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place.
 
     tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
     more steps went before. InplaceUpdate changes its input, so that must be a buffer of its own and
-    nothing else may read it: `grow` and the first step make one for each cache (tf.zeros would not
-    do, since equal constants are merged into one), and the next reader is this step's attention.
+    nothing else may read it: `grow` makes one for each cache (tf.zeros would not do, since equal
+    constants are merged into one), and the next reader is this step's attention.
     """
     _, num_heads, num_beams, size = x.shape
-    if cache.shape[2] == 0:
-        return tf.pad(x, [[0, 0], [0, 0], [0, slots.num_slots - num_beams], [0, 0]])
     width = num_beams * size
     flat_cache = tf.raw_ops.InplaceUpdate(
         x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])
