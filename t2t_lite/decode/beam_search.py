@@ -393,7 +393,11 @@ def _freeze_done(after: Beams, before: Beams) -> Beams:
         active = tf.reshape(before.active, [-1] + [1] * (new.shape.rank - 1))
         return tf.where(active, new, old)
 
-    return tf.nest.map_structure(choose, after, before)
+    # Of slots nobody asks who is done: no ancestry leads there.
+    chosen = tf.nest.map_structure(
+        choose, after._replace(slot_ids=()), before._replace(slot_ids=())
+    )
+    return chosen._replace(slot_ids=after.slot_ids)
 
 
 def _best_hypotheses(beams: Beams, settings: _Settings) -> Hypotheses:

@@ -259,7 +259,8 @@ class _Norm(NamedTuple):
 
     @classmethod
     def of(cls, layer: normalization.LayerNorm) -> "_Norm":
-        return cls(tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias))
+        scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
+        return cls(weight_products.constant(scale), weight_products.constant(bias))
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise float32 x [..., D]."""

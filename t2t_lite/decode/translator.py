@@ -264,6 +264,9 @@ class Translator:
                 (indices[place], translation) for place, translation in zip(group, translations)
             ]
 
+        if len(groups) == 1:  # as of one sentence: a thread of its own would only take time
+            yield translate_group(groups[0])
+            return
         pool = futures.ThreadPoolExecutor(len(self.devices))
         try:
             for done in futures.as_completed(
