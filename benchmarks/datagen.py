@@ -5,14 +5,21 @@
 draws the pairs with replacement from the real corpora in --corpora (half of them longer sentences
 of news and software help, about 28 words a side; half everyday sentences and captions, about 8),
 appends to each side its number, so that no two are equal, writes plain text, and generates from it
-in a process of its own. Prints the time of each stage, the peak of memory over all processes, and
-the floor: the time that SentencePiece alone needs to encode the same text on as many cores.
+in a process of its own. Prints the time of each stage, processor time and the peak of memory over
+all processes, the start of a hash of all that was made, and the floor: the time that SentencePiece
+alone needs to encode the same text on as many cores. With --beam_pipeline_options it is Apache Beam
+that makes the data:
+
+    python benchmarks/datagen.py --pairs=4500000 \\
+      --beam_pipeline_options=direct_running_mode=multi_processing,direct_num_workers=2
 """
 
 import argparse
+import hashlib
 import os
 import pathlib
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +27,7 @@ import threading
 import time
 
 from t2t_lite import machine
+from t2t_lite.text import text_files
 
 LONG = [
     *(f"newstest/newstest20{year}.en-{{}}" for year in (12, 13, 14)),
@@ -38,6 +46,7 @@ def main() -> None:
     parser.add_argument("--vocab_size", default=37_000, type=int)
     parser.add_argument("--language", default="de", choices=["de", "fr"])
     parser.add_argument("--tmp_dir", default=None, help="needs about 1.5 KiB a pair")
+    parser.add_argument("--beam_pipeline_options", default=None)
     parser.add_argument("--profile", action="store_true", help="profile one process instead")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.tmp_dir) as folder:
@@ -51,6 +60,8 @@ def _measure(options: argparse.Namespace, folder: pathlib.Path) -> None:
         *(f"--raw_dir={folder / 'raw'}", f"--data_dir={folder / 'data'}"),
         *(f"--vocab_size={options.vocab_size}", f"--num_workers={options.num_workers}"),
     ]
+    if options.beam_pipeline_options is not None:
+        command.append(f"--beam_pipeline_options={options.beam_pipeline_options}")
     if options.profile:
         command[1:2] = ["-m", "cProfile", "-s", "tottime", "-m"]
         subprocess.run([part.replace("workers=2", "workers=1") for part in command], check=True)
@@ -68,19 +79,28 @@ def _measure(options: argparse.Namespace, folder: pathlib.Path) -> None:
     peak = memory.stop()
     for (stage, begin), (_, after) in zip(stages, [*stages[1:], ("end", end)]):
         print(f"{stage:20} {after - begin:8.1f} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds, floor = end - start, _floor(options, folder)
     size = sum(path.stat().st_size for path in (folder / "data").iterdir())
     print(
         f"RESULT datagen pairs={options.pairs} workers={options.num_workers} "
         f"words_a_side={words} seconds={seconds:.1f} "
         f"microseconds_a_pair={1e6 * seconds / options.pairs:.1f} "
+        f"cpu_seconds={used.ru_utime + used.ru_stime:.1f} sha256={_hash(folder / 'data')} "
         f"peak_mib={peak / 2**20:.0f} data_mib={size / 2**20:.0f} sentencepiece_floor={floor:.1f}"
     )
 
 
+def _hash(folder: pathlib.Path) -> str:
+    """Return the start of a hash over the names and contents of a folder's files."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        digest.update(f"{path.name} {text_files.sha256(path)}".encode())
+    return digest.hexdigest()[:16]
+
+
 def _write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> str:
     """Write train and dev, and return the mean number of words a side in each half."""
-    from t2t_lite.text import text_files
 
     def pairs(stem: str) -> list[tuple[str, str]]:
         paths = [

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Multi30k row of README's table: transformer_tiny, 8,000 steps of 4,096 tokens, the last ten
+# The Multi30k rows of docs/results.md: transformer_tiny, 8,000 steps of 4,096 tokens, the last ten
 # checkpoints averaged, test_2016_flickr translated with beam 5. Interrupted, the same command goes on.
 #
 #   scripts/multi30k.sh RAW_DIR [ende|enfr] [WORK_DIR] [flags for the trainer, e.g. --train_steps=5400]

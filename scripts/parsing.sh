@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A parsing row of README's table: transformer_parsing_small, the last ten checkpoints averaged, the
+# A parsing row of docs/results.md: transformer_parsing_small, the last ten checkpoints averaged, the
 # test trees parsed by the constrained search and by the free one. Interrupted, the same command goes
 # on.
 #

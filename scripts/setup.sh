@@ -1,5 +1,6 @@
 # Sourced by the scripts beside it: makes the virtual environment .venv with the project in it (and
-# the tools of its tests) and puts its commands on the PATH. Needs Python 3.11 and a package index.
+# the tools of its tests and its documentation) and puts its commands on the PATH. Needs Python 3.11
+# and a package index.
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=${PYTHON:-python3}
@@ -11,6 +12,6 @@ fi
 PATH="$PWD/.venv/bin:$PATH"
 if ! cmp -s setup.cfg .venv/installed.cfg; then # what is to be installed is new or has changed
   echo "Installing into .venv ..."
-  python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+  python -m pip install --quiet --disable-pip-version-check --editable ".[test,docs]"
   cp setup.cfg .venv/installed.cfg
 fi

@@ -63,6 +63,12 @@ def convert(
             "CTranslate2 has only heads of the size d_model / num_heads, here "
             f"{hparams.d_model} / {hparams.num_heads}; got d_k={hparams.d_k}, d_v={hparams.d_v}"
         )
+    if hparams.attention_function != "scaled_dot" or hparams.attention_window:
+        raise errors.UserError(
+            "CTranslate2 has only the paper's attention, here "
+            f"attention_function={hparams.attention_function}, "
+            f"attention_window={hparams.attention_window}"
+        )
     try:
         import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)
     except ModuleNotFoundError as error:

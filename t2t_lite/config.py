@@ -12,6 +12,7 @@ from typing import Any, Literal
 from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
+AttentionFunction = Literal["scaled_dot", "dot", "additive"]
 
 # What another value of a field changes: the function that the weights stand for, or nothing that is
 # learnt. All other fields change what is learnt.
@@ -43,6 +44,19 @@ class HParams:
         "sinusoid",
         "How positions are encoded: by the paper's formula, by embeddings, or as tensor2tensor "
         "lays the formula out.",
+        changes=MODEL,
+    )
+    attention_function: AttentionFunction = fields.option(
+        "scaled_dot",
+        "How well a query goes with a key: by the paper's dot product over sqrt(d_k), without the "
+        "root, or by additive attention (Section 3.2.1 compares them).",
+        changes=MODEL,
+    )
+    attention_window: int = fields.option(
+        0,
+        "Restricted self-attention: how many positions to either side one sees, in the decoder "
+        "before it; 0: all.",
+        at_least=0,
         changes=MODEL,
     )
     qkv_gain: float = fields.option(
@@ -125,6 +139,11 @@ class HParams:
 
     def __post_init__(self) -> None:
         fields.check(self)
+        if self.attention_window and self.packing:
+            raise errors.UserError(
+                "packing does not go with attention_window: rows of several sentences are not cut "
+                "into blocks; leave one of them out"
+            )
         if self.position_encoding != "learned" and self.d_model % 2:
             raise errors.UserError(
                 f"d_model is even where positions are sinusoids, half of them sines; got "

@@ -5,7 +5,8 @@ from typing import IO
 
 import tqdm
 
-_LINE_SECONDS = 30  # between two plain lines
+# Between two plain lines, at most: they come after 1, 2, 4, 8, 16, 32 seconds and then so often.
+_LINE_SECONDS = 30
 
 
 class Progress:
@@ -55,7 +56,7 @@ class Progress:
             self._bar.total = total or None
             self._bar.set_postfix_str(figures, refresh=False)
             self._bar.update(done - self._bar.n)
-        elif is_last or time.monotonic() - self._line_time >= _LINE_SECONDS:
+        elif is_last or self._is_time():
             self.line(self._text(done, total, figures))
             self._line_time = time.monotonic()
 
@@ -70,6 +71,11 @@ class Progress:
         """Leave the bar as it stands."""
         if self._bar is not None:
             self._bar.close()
+
+    def _is_time(self) -> bool:
+        """Return whether the last plain line is old enough for another."""
+        until_last = self._line_time - self._start
+        return time.monotonic() - self._line_time >= min(max(until_last, 1), _LINE_SECONDS)
 
     def _text(self, done: int, total: int, figures: str) -> str:
         parts = [f"{self._name} {done}/{total}" if total else f"{self._name} {done}", figures]

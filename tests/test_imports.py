@@ -18,7 +18,7 @@ FLOORS = {
     5: ["decode"],
     4: ["tasks", "data"],
     3: ["model", "run", "evaluate", "parsing"],
-    2: ["config", "machine", "messages", "progress", "registry", "text"],
+    2: ["config", "locks", "machine", "messages", "progress", "registry", "text"],
     1: ["fields"],
     0: ["errors"],
 }

@@ -26,11 +26,23 @@ def test_plain_lines_come_now_and_then(clock):
         for done in (10, 20, 40, 60):
             clock[0] += 20
             shown.update(done, 100, figures="7 tokens/s")
-    # After 40 of 80 seconds 20 are done, 80 are left: 160 s; after 80 seconds 60, 40 left: 53 s.
+    # After 20 seconds 10 are done, 90 are left: 180 s; and so on. After 60 seconds the last line is
+    # 20 seconds old, of the 30 that are between two.
     assert stream.getvalue().splitlines() == [
+        "sentences 10/100  7 tokens/s  3:00 left",
         "sentences 20/100  7 tokens/s  2:40 left",
         "sentences 60/100  7 tokens/s  0:53 left",
     ]
+
+
+def test_the_first_plain_lines_come_soon(clock):
+    stream = io.StringIO()
+    shown = progress.Progress("step", stream=stream)
+    for second in range(1, 71):
+        clock[0] += 1
+        shown.update(second)
+    seconds = [int(line.split()[1]) for line in stream.getvalue().splitlines()]
+    assert seconds == [1, 2, 4, 8, 16, 32, 62]
 
 
 def test_what_was_done_before_has_no_part_in_the_time_left(clock):

@@ -57,10 +57,14 @@ def tree_task() -> parsing.Parsing:
 
 
 def model(
-    seed: int = 1, *, eos_gain: float = 8.0, vocab_size: int | None = None
+    seed: int = 1,
+    *,
+    eos_gain: float = 8.0,
+    vocab_size: int | None = None,
+    hparams: config.HParams = HPARAMS,
 ) -> transformer.Transformer:
     """Return a model whose outputs differ, end at different lengths or hit their limit."""
-    result = transformer.Transformer(HPARAMS, vocab_size or subwords().size)
+    result = transformer.Transformer(hparams, vocab_size or subwords().size)
     variables = result.named_variables()
     for name, variable in variables.items():
         rng = np.random.default_rng([seed, *name.encode()])  # whatever the variables' order
@@ -75,7 +79,13 @@ def model(
     return result
 
 
-def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> pathlib.Path:
+def write(
+    directory: pathlib.Path,
+    *,
+    seeds=(1,),
+    problem: str = "toy_ende",
+    hparams: config.HParams = HPARAMS,
+) -> pathlib.Path:
     """Write an output_dir with one checkpoint for each seed, ckpt-1, ckpt-2, ..."""
     path = directory / "vocab.model"
     directory.mkdir(parents=True, exist_ok=True)
@@ -93,8 +103,8 @@ def write(directory: pathlib.Path, *, seeds=(1,), problem: str = "toy_ende") -> 
         random_seed=1,
     )
     target = directory / "run"
-    output_dir.open_or_create(target, hparams=HPARAMS, run=run, vocabulary_path=path)
+    output_dir.open_or_create(target, hparams=hparams, run=run, vocabulary_path=path)
     for step, seed in enumerate(seeds, start=1):
-        weights = model(seed, vocab_size=vocab.size).named_variables()
+        weights = model(seed, vocab_size=vocab.size, hparams=hparams).named_variables()
         checkpoint.write_weights(str(target / f"ckpt-{step}"), weights)
     return target

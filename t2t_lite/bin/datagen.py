@@ -20,7 +20,7 @@ from t2t_lite.data import options
 from t2t_lite.text import cleaning
 
 if TYPE_CHECKING:
-    from t2t_lite.data import generate, manifest
+    from t2t_lite.data import engine, manifest
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("problem", None, "Name of the problem.", flag_values=FLAGS)
@@ -69,7 +69,7 @@ def _generate() -> None:
 
 
 @contextlib.contextmanager
-def _stages() -> Iterator["generate.Progress"]:
+def _stages() -> Iterator["engine.Progress"]:
     """Yield what shows the stages of the work one after the other."""
     with contextlib.ExitStack() as stack:
         shown: dict[str, progress.Progress] = {}

@@ -3,9 +3,11 @@
   t2t-lite-explore --output_dir=run
   t2t-lite-explore --output_dir=run --text="A dog runs." --html=out.html
   t2t-lite-explore --output_dir=run --decode_from_file=in.en --html=out.html
+  t2t-lite-explore --export_dir=export
 
-The first serves a page on this machine until it is interrupted; the others write one HTML file that
-opens from a disk, with no server and no network.
+The first serves a page on this machine until it is interrupted; those with --html write one HTML
+file that opens from a disk, with no server and no network. Of an export outputs, scores and parses
+are shown, which is what it answers with.
 """
 
 import dataclasses
@@ -26,11 +28,14 @@ from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
     from t2t_lite.decode import translator
-    from t2t_lite.explore import explorer
+    from t2t_lite.explore import explorer, export_explorer
     from t2t_lite.run import output_dir as output_dirs
+
+    Answers = explorer.Explorer | export_explorer.ExportExplorer
 
 FLAGS = command.new_flags()
 flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
+flags.DEFINE_string("export_dir", None, "What t2t-lite-exporter wrote, instead.", flag_values=FLAGS)
 command.define_checkpoint_path(FLAGS)
 flags.DEFINE_string(
     "decode_hparams",
@@ -42,7 +47,10 @@ flags.DEFINE_string(
     "split", "test", "Texts to choose from, with their references.", flag_values=FLAGS
 )
 flags.DEFINE_string(
-    "data_dir", None, "Where the split lies; default: where training read it.", flag_values=FLAGS
+    "data_dir",
+    None,
+    "Where the split lies; default: where a run's training read it.",
+    flag_values=FLAGS,
 )
 flags.DEFINE_string("host", "127.0.0.1", "Where to listen.", flag_values=FLAGS)
 flags.DEFINE_integer("port", 8765, "0 takes a free one.", 0, 65535, flag_values=FLAGS)
@@ -57,11 +65,19 @@ _MOST_TEXTS = 100  # of a saved page: a browser reads all of them at once
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return command.run(_run, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+    return command.run(_run, FLAGS, doc=__doc__, argv=argv)
 
 
 def _run() -> None:
     _check_flags()
+    answers = _of_run() if FLAGS.output_dir else _of_export()
+    if FLAGS.html:
+        _write(answers)
+    else:
+        _serve(answers)
+
+
+def _of_run() -> "explorer.Explorer":
     changes = options.parse(FLAGS.decode_hparams)
     with command.quiet_import():
         from t2t_lite.decode import translator
@@ -74,14 +90,35 @@ def _run() -> None:
     model = translator.Translator.from_output_dir(
         FLAGS.output_dir, FLAGS.checkpoint_path, **changes
     )
-    answers = explorer.Explorer(model, references=_references(run), about=_about(run, model))
-    if FLAGS.html:
-        _write(answers)
-    else:
-        _serve(answers)
+    references = _references(run.run.problem, FLAGS.data_dir or run.run.data_dir)
+    return explorer.Explorer(model, references=references, about=_about(run, model))
+
+
+def _of_export() -> "export_explorer.ExportExplorer":
+    with command.quiet_import():
+        from t2t_lite.explore import export_explorer
+        from t2t_lite.serving import export, exported
+    loaded = exported.load(FLAGS.export_dir)
+    record = export.recorded(loaded.path)
+    # An export does not know where the data were.
+    references = _references(record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
+    return export_explorer.ExportExplorer(
+        loaded,
+        name=f"{loaded.path} of {record['checkpoint']}",
+        options=record["options"],
+        is_parser=record.get("task") == "parsing",  # early exports do not say
+        references=references,
+    )
 
 
 def _check_flags() -> None:
+    if (FLAGS.output_dir is None) == (FLAGS.export_dir is None):
+        raise errors.UserError("give --output_dir, a run, or --export_dir, an export")
+    for name in ("checkpoint_path", "decode_hparams"):
+        if FLAGS.export_dir and FLAGS[name].value:
+            raise errors.UserError(
+                f"--{name} is decided when a run is exported: leave it out with --export_dir"
+            )
     texts = [FLAGS.text is not None, FLAGS.decode_from_file is not None]
     if FLAGS.html and sum(texts) != 1:
         raise errors.UserError("--html needs --text or --decode_from_file")
@@ -91,14 +128,12 @@ def _check_flags() -> None:
         raise errors.UserError("--target needs --text")
 
 
-def _references(run: "output_dirs.OutputDir") -> dict[str, str]:
+def _references(problem_name: str, data_dir: str) -> dict[str, str]:
     """Return the split's references by source; nothing where the data are not at hand."""
     from t2t_lite.data import manifest
 
     try:
-        problem = registry.problem(run.run.problem)
-        data_dir = FLAGS.data_dir or run.run.data_dir
-        text = manifest.problem_text(data_dir, problem, FLAGS.split)
+        text = manifest.problem_text(data_dir, registry.problem(problem_name), FLAGS.split)
     except errors.UserError as error:
         if FLAGS.data_dir:
             raise
@@ -145,7 +180,7 @@ def _about(run: "output_dirs.OutputDir", model: "translator.Translator") -> dict
     }
 
 
-def _write(answers: "explorer.Explorer") -> None:
+def _write(answers: "Answers") -> None:
     from t2t_lite.explore import saving
 
     if os.path.isdir(FLAGS.html):
@@ -166,7 +201,7 @@ def _write(answers: "explorer.Explorer") -> None:
     print(f"{FLAGS.html}: {len(page) / 1e6:.1f} MB; open it in a browser")
 
 
-def _serve(answers: "explorer.Explorer") -> None:
+def _serve(answers: "Answers") -> None:
     from t2t_lite.explore import server
 
     warming_up = threading.Thread(target=answers.warm_up, daemon=True)
@@ -179,7 +214,9 @@ def _serve(answers: "explorer.Explorer") -> None:
             "a password",
             file=sys.stderr,
         )
-    print(f"http://{host}:{made.port}/ shows {answers.model.name}; end with Ctrl+C", flush=True)
+    print(
+        f"http://{host}:{made.port}/ shows {answers.about()['name']}; end with Ctrl+C", flush=True
+    )
     for number in (signal.SIGINT, signal.SIGTERM):
         # Shutting down waits for the loop below, which runs in this thread.
         signal.signal(number, lambda *_: threading.Thread(target=made.shutdown).start())

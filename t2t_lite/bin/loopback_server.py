@@ -65,9 +65,9 @@ def _serve() -> None:
     with command.quiet_import():
         import tensorflow as tf
 
-        from t2t_lite.serving import loopback
+        from t2t_lite.serving import loopback, served_model
     tf.config.threading.set_intra_op_parallelism_threads(FLAGS.tensorflow_intra_op_parallelism)
-    model = loopback.Model(
+    model = served_model.Model(
         FLAGS.export_dir,
         labels=labels,
         max_batch_size=FLAGS.max_batch_size,

@@ -73,7 +73,7 @@ def _train() -> int:
     with command.quiet_import():
         from t2t_lite.tasks import catalog
         from t2t_lite.train import trainer
-    hparams = dataclasses.replace(hparams, **catalog.kind(problem.task).decoding_defaults)
+    hparams = dataclasses.replace(hparams, **catalog.task_class(problem.task).decoding_defaults)
     hparams = config.override(hparams, FLAGS.hparams)
     if FLAGS.train_steps:
         hparams = dataclasses.replace(hparams, train_steps=FLAGS.train_steps)

@@ -16,28 +16,25 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from t2t_lite import errors, machine
-from t2t_lite.data import manifest, resuming, shards, spill, workers
+from t2t_lite import errors, locks, machine
+from t2t_lite.data import engine as engines
+from t2t_lite.data import manifest, resuming, shards, spill
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
+from t2t_lite.data import reader as readers
 from t2t_lite.text import cleaning as cleanings
 from t2t_lite.text import text_files, vocabulary
-
-Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: unknown)
 
 # Up to 100 million pairs (WMT's largest corpus has 41) there are 100 shards; beyond it more, since
 # whoever gathers a shard holds it, some 270 bytes a pair.
 MAX_SHARDS = 100
 _MAX_PAIRS_PER_SHARD = 1_000_000
 _PAIRS_PER_SHARD = 10_000  # of a small corpus, which gets fewer shards
-# The vocabulary's sample, both sides together. With 40 million characters 37,000 subwords would cut
-# texts into 0.2 % fewer pieces, and learning them would take 5 s instead of 2, whatever the corpus.
-_SAMPLE_CHARACTERS = 16_000_000
 _MAX_NAMED = 100  # overlong pairs whose numbers the manifest has
 
 
@@ -48,7 +45,7 @@ def generate(
     raw_dir: problems.Directory = None,
     tmp_dir: problems.Directory = None,
     cleaning: cleanings.Cleaning = cleanings.Cleaning(),  # noqa: B008 (it is frozen)
-    progress: Progress = lambda stage, done, total: None,
+    progress: engines.Progress = lambda stage, done, total: None,
     chunk_pairs: int = 20_000,
     **changes: Any,
 ) -> manifest.Manifest:
@@ -79,8 +76,13 @@ def generate(
         if existing:
             _remove_leftovers(data_dir, work_dir)
             return existing
-    read = _Reader(problem, raw_dir, download_dir(data_dir, tmp_dir), chunk_pairs)
-    num_workers = options.num_workers or machine.cores()
+    read = readers.Reader(
+        problem,
+        raw_dir=raw_dir,
+        tmp_dir=download_dir(data_dir, tmp_dir),
+        chunk_pairs=chunk_pairs,
+    )
+    engine = _engine(options, work_dir, progress)
     with _removed_if_empty(data_dir / "tmp", data_dir), _only_one(data_dir, work_dir):
         if not options.overwrite:
             existing = find_existing()  # another process may have finished since
@@ -88,7 +90,7 @@ def generate(
                 return existing
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         with _undone_by_a_mistake(work_dir):
-            plan, vocab = _plan(read, work_dir, vocab_size, options.random_seed, progress)
+            plan, vocab = _plan(engine, read, work_dir, vocab_size, options.random_seed, progress)
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
             work_dir=work_dir,
@@ -99,13 +101,25 @@ def generate(
             seed=options.random_seed,
             cleaning=cleaning,
         )
-        _encode(job, read, vocab, num_workers, progress)
+        engine.encode(job, read, vocab.model_bytes)
         with _undone_by_a_mistake(work_dir):
             _refuse_nothing(job)
-        _gather(job, num_workers, progress)
+        engine.gather(job)
         finished = _finish(job, read, vocab, request)
         shutil.rmtree(work_dir)
     return finished
+
+
+def _engine(
+    options: generator_options.GeneratorOptions,
+    work_dir: pathlib.Path,
+    progress: engines.Progress,
+) -> engines.Engine:
+    if options.beam_pipeline_options is None:
+        return engines.Processes(options.num_workers or machine.cores(), progress)
+    from t2t_lite.data import beam
+
+    return beam.Beam(options.beam_pipeline_options, work_dir, progress)
 
 
 def download_dir(
@@ -121,7 +135,7 @@ def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         both = (data_dir / work_dir.name).resolve(), work_dir.resolve()
         for folder in dict.fromkeys(both):  # they may be the same one
-            stack.enter_context(resuming.only_one(folder / "lock"))
+            stack.enter_context(locks.only_one(folder / "lock", keep_folder=False))
         yield
 
 
@@ -156,44 +170,29 @@ def _undone_by_a_mistake(work_dir: pathlib.Path) -> Iterator[None]:
         raise
 
 
-class _Reader:
-    """The problem's text; the number of pairs in a chunk is that of the plan."""
-
-    def __init__(self, problem: problems.Problem, raw_dir, tmp_dir: Any, chunk_pairs: int):
-        self.problem, self.raw_dir, self.tmp_dir = problem, raw_dir, tmp_dir
-        self.chunk_pairs = chunk_pairs
-        self.splits = problem.splits(raw_dir)
-
-    def samples(self, split: str) -> Iterator[problems.Sample]:
-        return self.problem.samples(split, raw_dir=self.raw_dir, tmp_dir=self.tmp_dir)
-
-    def chunks(self) -> Iterator[tuple[int, list[str], list[str]]]:
-        """Yield the training pairs as (number of the first, inputs, targets)."""
-        samples = self.samples("train")
-        for first in itertools.count(step=self.chunk_pairs):
-            chunk = list(itertools.islice(samples, self.chunk_pairs))
-            if not chunk:
-                return
-            yield first, [one["inputs"] for one in chunk], [one["targets"] for one in chunk]
-
-
 # First pass
 
 
 def _plan(
-    read: _Reader, work_dir, vocab_size: int, seed: int, progress: Progress
+    engine: engines.Engine,
+    read: readers.Reader,
+    work_dir,
+    vocab_size: int,
+    seed: int,
+    progress: engines.Progress,
 ) -> tuple[dict[str, int], vocabulary.Vocabulary]:
     """Count the pairs and learn the vocabulary, or read what an earlier run left."""
     plan_path, model_path = work_dir / "plan.json", work_dir / "vocabulary.model"
     if plan_path.exists():
         return json.loads(plan_path.read_text()), vocabulary.Vocabulary.load(model_path)
-    pairs, sample, symbols = _survey(read, seed, progress)
-    if not pairs:
-        raise errors.UserError(f"{read.problem.base_name} has no training text")
+    _check_other_splits(read)
+    survey = engine.survey(read, seed + 1)
+    survey.check(read.problem.base_name)
     progress("learn vocabulary", 0, 0)
-    model = vocabulary.train(sample, vocab_size, symbols=symbols)
+    model = vocabulary.train(survey.sentences(), vocab_size, symbols=sorted(survey.symbols))
     with text_files.replacing(model_path) as file:
         file.write(model)
+    pairs = survey.pairs
     plan = {"pairs": pairs, "num_shards": _num_shards(pairs), "chunk_pairs": read.chunk_pairs}
     text_files.write_json(plan_path, plan)
     return plan, vocabulary.Vocabulary(model)
@@ -203,51 +202,14 @@ def _num_shards(pairs: int) -> int:
     return max(min(MAX_SHARDS, -(-pairs // _PAIRS_PER_SHARD)), -(-pairs // _MAX_PAIRS_PER_SHARD))
 
 
-def _survey(read: _Reader, seed: int, progress: Progress) -> tuple[int, list[str], list[str]]:
-    """Return the number of pairs, sentences of a sample spread evenly over them, and the symbols.
-
-    A pair is in the sample if its hash is below a limit; whenever the sample outgrows its bound the
-    limit is halved, which leaves about half of it, still spread evenly. The symbols are all tokens
-    of symbolic targets, which then are not in the sample.
-
-    Raises UserError where a split has no text, or the training text is not UTF-8.
-    """
-    for split in read.splits:  # so that a mistake in dev or test does not come last
-        if split != "train":
-            usable = sum(map(_has_text, read.samples(split)))
-            _refuse_without_text(read, split, has_text=bool(usable))
-    pairs, size, limit = 0, 0, 2**64 - 1
-    has_text, broken = False, 0
-    symbols: set[str] = set()
-    sample: list[tuple[int, str, str]] = []  # hash, inputs, targets
-    for first, inputs, targets in read.chunks():
-        has_text = has_text or any(a.strip() and b.strip() for a, b in zip(inputs, targets))
-        broken += sum(text_files.REPLACEMENT in a + b for a, b in zip(inputs, targets))
-        overlong = set(
-            itertools.compress(itertools.count(), map(cleanings.is_overlong, inputs, targets))
-        )
-        if read.problem.symbolic_targets:
-            tokens = (token for target in targets for token in target.split(" "))
-            symbols.update(f" {token}" for token in tokens if token)
-            targets = [""] * len(inputs)
-        keys = spill.hash_keys(seed + 1, first, len(inputs))
-        for i in np.flatnonzero(keys <= np.uint64(limit)).tolist():
-            if i not in overlong:
-                sample.append((int(keys[i]), inputs[i], targets[i]))
-                size += len(inputs[i]) + len(targets[i])
-        while size > _SAMPLE_CHARACTERS and len(sample) > 1:
-            limit //= 2
-            sample = [one for one in sample if one[0] <= limit]
-            size = sum(len(inputs) + len(targets) for _, inputs, targets in sample)
-        pairs = first + len(inputs)
-        progress("read text", pairs, 0)
-    _refuse_without_text(read, "train", has_text=has_text)
-    if 2 * broken > pairs:
-        raise errors.UserError(
-            f"{broken:,} of {pairs:,} training pairs of {read.problem.base_name} are not UTF-8: "
-            "convert the text, as with iconv -f LATIN1 -t UTF-8"
-        )
-    return pairs, [sentence for _, *sides in sample for sentence in sides], sorted(symbols)
+def _check_other_splits(read: readers.Reader) -> None:
+    """Raise UserError where one has no text, before the long work on the training text."""
+    for split in read.splits:
+        if split != "train" and not any(list(map(_has_text, read.samples(split)))):
+            raise errors.UserError(
+                f"{read.problem.base_name} has no {split} pair with text on both sides: expected "
+                "at least one"
+            )
 
 
 def _has_text(sample: problems.Sample) -> bool:
@@ -255,32 +217,7 @@ def _has_text(sample: problems.Sample) -> bool:
     return all(text.strip() for text in texts)
 
 
-def _refuse_without_text(read: _Reader, split: str, *, has_text: bool) -> None:
-    if not has_text:
-        raise errors.UserError(
-            f"{read.problem.base_name} has no {split} pair with text on both sides: expected at "
-            "least one"
-        )
-
-
 # Second pass
-
-
-def _encode(job, read: _Reader, vocab, num_workers: int, progress: Progress) -> None:
-    """Spill every chunk that is not there yet."""
-    missing = [i for i in range(job.num_chunks) if not spill.chunk_report(job, i).exists()]
-    if not missing or all(spill.shard_report(job, i).exists() for i in range(job.num_shards)):
-        return
-    wanted = set(missing)
-    tasks = (
-        (job, chunk, first, inputs, targets)
-        for chunk, (first, inputs, targets) in enumerate(read.chunks())
-        if chunk in wanted
-    )
-    done = job.num_chunks - len(missing)
-    encode = functools.partial(spill.encode_chunk, model_bytes=vocab.model_bytes)
-    for finished in workers.run(encode, tasks, num_workers=min(num_workers, len(missing))):
-        progress("encode", done + finished, job.num_chunks)
 
 
 def _refuse_nothing(job: spill.Job) -> None:
@@ -293,29 +230,12 @@ def _refuse_nothing(job: spill.Job) -> None:
         )
 
 
-def _gather(job: spill.Job, num_workers: int, progress: Progress) -> None:
-    """Write every shard that is not written yet."""
-    missing = [i for i in range(job.num_shards) if not _is_finished(job, i)]
-    done = job.num_shards - len(missing)
-    tasks = ((job, shard) for shard in missing)
-    for finished in workers.run(
-        spill.gather_shard, tasks, num_workers=min(num_workers, len(missing))
-    ):
-        progress("write shards", done + finished, job.num_shards)
-
-
-def _is_finished(job: spill.Job, shard: int) -> bool:
-    report = spill.shard_report(job, shard)
-    if not report.exists():
-        return False
-    entry = json.loads(report.read_text())["shard"]
-    return not manifest.difference(job.data_dir, entry, hashes=True)
-
-
 # What is not sharded, and what the manifest says
 
 
-def _finish(job: spill.Job, read: _Reader, vocab, request: dict[str, Any]) -> manifest.Manifest:
+def _finish(
+    job: spill.Job, read: readers.Reader, vocab, request: dict[str, Any]
+) -> manifest.Manifest:
     """Write the vocabulary, the other splits and, last of all, the manifest."""
     vocab_size = request["options"]["vocab_size"]
     vocab_path = job.data_dir / read.problem.vocabulary_file(vocab_size)
@@ -377,7 +297,7 @@ def _chunk_reports(job: spill.Job) -> Iterator[dict[str, Any]]:
     return (json.loads(spill.chunk_report(job, i).read_text()) for i in range(job.num_chunks))
 
 
-def _write_other_splits(job: spill.Job, read: _Reader, vocab) -> dict[str, dict[str, Any]]:
+def _write_other_splits(job: spill.Job, read: readers.Reader, vocab) -> dict[str, dict[str, Any]]:
     """Write dev and test splits in their own order: one shard, and the raw text for scoring."""
     entries = {}
     for split in read.splits:

@@ -51,7 +51,7 @@ class Manifest:
         return self.data_dir / self.vocabulary["file"]
 
     def shards(self, split: str) -> list[pathlib.Path]:
-        """Return a split's shards; raise UserError for a split that there is not."""
+        """Return a split's shards; raise UserError for an unknown split."""
         return [self.data_dir / shard["name"] for shard in self._split(split)["shards"]]
 
     def pairs(self, split: str) -> int:

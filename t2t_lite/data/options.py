@@ -15,6 +15,11 @@ class GeneratorOptions:
     num_workers: int | None = fields.option(
         None, "Processes; as many as there are cores unless given.", at_least=1
     )
+    beam_pipeline_options: str | None = fields.option(
+        None,
+        "Make the data on Apache Beam, with these options of it: runner=FlinkRunner,parallelism=8; "
+        "the same bytes. All its workers must see the folders.",
+    )
     random_seed: int = fields.option(0, "Seed of the shuffle and of samples.")
     overwrite: bool = fields.option(False, "Make the data anew where there are some.")
     verify: bool = fields.option(

@@ -177,6 +177,17 @@ def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
     return real / sum(int(tf.size(batch[key])) for batch in batches for key in batch)
 
 
+def count_too_long(problem: problems.Problem, data_dir: Path, max_length: int) -> int:
+    """Count the training pairs that batches leave out.
+
+    From the manifest's histogram, whose long lengths are rounded up: a few pairs just over a limit
+    that is no such length are not in the count.
+    """
+    table = manifest.load(data_dir, problem).lengths("train", is_reversed=problem.is_reversed)
+    limit = manifest.round_length(np.array(max_length))
+    return int(table[table[:, :2].max(axis=1) > limit, 2].sum())
+
+
 def content_hash(problem: problems.Problem, data_dir: Path, split: str) -> str:
     """Return a SHA-256 of what a split holds: of the hashes of the vocabulary and its shards.
 
@@ -193,10 +204,10 @@ def content_hash(problem: problems.Problem, data_dir: Path, split: str) -> str:
 
 
 @contextlib.contextmanager
-def naming_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
+def explain_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
     """Turn TensorFlow's error about a corrupt or lost shard into one that names file and record.
 
-    For what takes batches: with pipeline.naming_damage(problem, data_dir): batch = next(iterator)
+    For what takes batches: with pipeline.explain_damage(problem, data_dir): batch = next(iterator)
     """
     try:
         yield

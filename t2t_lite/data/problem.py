@@ -87,6 +87,12 @@ class Problem:
         """
         raise NotImplementedError
 
+    def ranges(
+        self, split: str, every: int, *, raw_dir: Directory = None
+    ) -> list[bitexts.Range] | None:
+        """Return where each `every` samples of a split lie; None where only all can be read."""
+        return None
+
     def raw_files(self, raw_dir: Directory = None) -> list[pathlib.Path]:
         """Return the files in raw_dir that `samples` reads; the manifest records their contents.
 
@@ -202,6 +208,14 @@ class ParallelTextProblem(TranslationProblem):
         self.raw_files(raw_dir)
         for source, target in bitexts.read(self.find(split, raw_dir), self.sides):
             yield {"inputs": source, "targets": target}
+
+    def ranges(
+        self, split: str, every: int, *, raw_dir: Directory = None
+    ) -> list[bitexts.Range] | None:
+        """Return the ranges of plain files; None for others, and where a subclass reads its own."""
+        if type(self).samples is not ParallelTextProblem.samples:
+            return None
+        return bitexts.ranges(self.find(split, raw_dir), every)
 
     def find(self, split: str, raw_dir: Directory) -> list[pathlib.Path]:
         """Return the one or two files of a split, [] where there are none."""

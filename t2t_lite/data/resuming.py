@@ -5,15 +5,11 @@ unfinished work holds it, with the versions, in request.json, and the manifest w
 data of another request are refused with what differs.
 """
 
-import contextlib
-import fcntl
 import importlib.metadata
 import json
-import os
 import pathlib
 import shutil
-from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 from t2t_lite import errors
 from t2t_lite.data import manifest, shards
@@ -110,45 +106,3 @@ def versions() -> dict[str, str]:
         "t2t_lite_data": str(manifest.FORMAT),
         "sentencepiece": importlib.metadata.version("sentencepiece"),
     }
-
-
-@contextlib.contextmanager
-def only_one(path: pathlib.Path) -> Iterator[None]:
-    """Hold a lock file; UserError if another process does.
-
-    A process that dies leaves the file behind, but not the lock. When the work is over the file
-    goes, and its folder too where nothing came into it.
-    """
-    file = _locked(path)
-    while not _is_still_there(path, file):  # who held it before has just removed it
-        file.close()
-        file = _locked(path)
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)
-        file.close()
-        with contextlib.suppress(OSError):
-            path.parent.rmdir()
-
-
-def _locked(path: pathlib.Path) -> IO[str]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    file = open(path, "a")  # noqa: SIM115 (the lock lasts as long as it is open)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        if isinstance(error, BlockingIOError):
-            raise errors.UserError(f"another process is at work in {path.parent}") from error
-        raise errors.UserError(
-            f"cannot lock {path} ({error.strerror}): give a folder on another file system"
-        ) from error
-    return file
-
-
-def _is_still_there(path: pathlib.Path, file: IO[str]) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False

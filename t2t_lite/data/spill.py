@@ -15,8 +15,10 @@ import collections
 import dataclasses
 import functools
 import hashlib
+import json
 import pathlib
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,16 +51,24 @@ class Job:
     cleaning: cleaning.Cleaning
 
 
-def encode_chunk(
-    job: Job,
-    chunk: int,
-    first: int,
-    inputs: Sequence[str],
-    targets: Sequence[str],
-    *,
-    model_bytes: bytes,
-) -> None:
-    """Encode the pairs number `first`, first + 1, ... of the corpus and spill them by shard."""
+class Encoded(NamedTuple):
+    """A chunk's records sorted by shard, their index, and the chunk's figures for the manifest."""
+
+    index: np.ndarray
+    records: list[bytes]
+    report: dict[str, Any]
+
+    def part(self, shard: int) -> tuple[np.ndarray, list[bytes]]:
+        """Return the index and the records that belong to a shard."""
+        column = self.index["shard"]
+        low, high = bisect.bisect_left(column, shard), bisect.bisect_right(column, shard)
+        return self.index[low:high], self.records[low:high]
+
+
+def encode(
+    job: Job, first: int, inputs: Sequence[str], targets: Sequence[str], *, model_bytes: bytes
+) -> Encoded:
+    """Encode the pairs number `first`, first + 1, ... of the corpus."""
     vocab = _vocabulary(model_bytes)
     overlong = [i for i, pair in enumerate(zip(inputs, targets)) if cleaning.is_overlong(*pair)]
     counts = collections.Counter(pairs=len(overlong))
@@ -85,17 +95,31 @@ def encode_chunk(
     by_shard = np.argsort(index["shard"], kind="stable")
     index = index[by_shard]
     index["end"] = np.cumsum([len(records[i]) for i in by_shard])
-    stem = job.work_dir / f"chunk-{chunk:05d}"
-    with text_files.replacing(stem.with_suffix(".records")) as file:
-        file.writelines(records[i] for i in by_shard)
-    with text_files.replacing(stem.with_suffix(".npy")) as file:
-        np.save(file, index)
     report = {
         "counts": counts,
         "dropped": dropped,
         "overlong": [first + i + 1 for i in overlong],  # which pairs of the corpus, from 1
     }
-    text_files.write_json(chunk_report(job, chunk), report)
+    return Encoded(index, [records[i] for i in by_shard], report)
+
+
+def encode_chunk(
+    job: Job,
+    chunk: int,
+    first: int,
+    inputs: Sequence[str],
+    targets: Sequence[str],
+    *,
+    model_bytes: bytes,
+) -> None:
+    """Encode a chunk of the corpus and spill it by shard."""
+    encoded = encode(job, first, inputs, targets, model_bytes=model_bytes)
+    stem = job.work_dir / f"chunk-{chunk:05d}"
+    with text_files.replacing(stem.with_suffix(".records")) as file:
+        file.writelines(encoded.records)
+    with text_files.replacing(stem.with_suffix(".npy")) as file:
+        np.save(file, encoded.index)
+    text_files.write_json(chunk_report(job, chunk), encoded.report)
 
 
 def gather_shard(job: Job, shard: int) -> None:
@@ -114,7 +138,11 @@ def gather_shard(job: Job, shard: int) -> None:
             for end in part["end"].tolist():
                 records.append(file.read(end - start))
                 start = end
-    index = np.concatenate(parts)
+    write_shard(job, shard, np.concatenate(parts), records)
+
+
+def write_shard(job: Job, shard: int, index: np.ndarray, records: Sequence[bytes]) -> None:
+    """Write one final shard of its pairs, which come in the order of the corpus's chunks."""
     kept = np.arange(len(index))
     if job.cleaning.drop_duplicates:
         kept = np.unique(index["digest"], axis=0, return_index=True)[1]
@@ -139,6 +167,19 @@ def chunk_report(job: Job, chunk: int) -> pathlib.Path:
 def shard_report(job: Job, shard: int) -> pathlib.Path:
     """Return the file that says that a shard is done."""
     return job.work_dir / f"shard-{shard:05d}.json"
+
+
+def missing_shards(job: Job) -> list[int]:
+    """Return the shards that are not there as their reports say, whole."""
+    return [shard for shard in range(job.num_shards) if not _is_finished(job, shard)]
+
+
+def _is_finished(job: Job, shard: int) -> bool:
+    report = shard_report(job, shard)
+    if not report.exists():
+        return False
+    entry = json.loads(report.read_text())["shard"]
+    return not manifest.difference(job.data_dir, entry, hashes=True)
 
 
 def hash_keys(seed: int, first: int, count: int) -> np.ndarray:

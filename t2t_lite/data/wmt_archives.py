@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any, cast
 from urllib import parse
 
-from t2t_lite import errors, progress
-from t2t_lite.data import manifest, resuming
+from t2t_lite import errors, locks, progress
+from t2t_lite.data import manifest
 from t2t_lite.text import bitexts, text_files
 
 _TIMEOUT = 5  # seconds in which a host must answer
@@ -106,7 +106,7 @@ class Archives:
         missing = [url for url, path in paths.items() if not path.is_file()]
         _require_network(missing)
         for url in missing:
-            with resuming.only_one(paths[url].with_suffix(".lock")):
+            with locks.only_one(paths[url].with_suffix(".lock")):
                 if not paths[url].is_file():
                     _download(url, paths[url])
         return paths
@@ -188,7 +188,7 @@ class _FromStart(io.RawIOBase):
 
 
 def _lines(member: Any) -> Iterator[str]:
-    with text_files.naming_damage(member):
+    with text_files.explain_damage(member):
         file: Any = io.BufferedReader(_FromStart(member.file), _BLOCK)
         if member.name.endswith(".gz"):
             file = gzip.GzipFile(fileobj=file)
@@ -202,7 +202,7 @@ def _copied(archive: pathlib.Path, names: set[str], tmp_dir: pathlib.Path) -> di
     copies: dict[str, IO[bytes]] = {}
     tmp_dir.mkdir(parents=True, exist_ok=True)
     with (
-        text_files.naming_damage(archive),
+        text_files.explain_damage(archive),
         text_files.open_binary(archive) as file,
         tarfile.open(fileobj=file, mode="r|", bufsize=_BLOCK) as tar,
     ):

@@ -25,7 +25,7 @@ import tensorflow as tf
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
-from t2t_lite.model import attention, normalization, residual, transformer
+from t2t_lite.model import attention, compatibility, normalization, residual, transformer
 
 
 class KeysValues(NamedTuple):
@@ -111,6 +111,8 @@ class CachedDecoder:
         num_old = tf.shape(ancestry)[2] * self.beam_size
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
+        if self.hparams.attention_window:
+            is_used &= self._is_near(state.slots, tf.shape(ancestry)[2])
         kept = _columns(is_used, multiple=self.beam_size)
         new_slots = num_old + tf.range(num_new)
         new_slots = tf.repeat(new_slots[None], tf.shape(ancestry)[0], axis=0)
@@ -136,7 +138,7 @@ class CachedDecoder:
         ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
         step_slots = _StepSlots(
             rows=ends - num_steps + position,
-            bias=tf.where(is_own(slots, ancestry, self.beam_size), 0.0, attention.MASKED)[:, None],
+            bias=self._bias(slots, ancestry, position),
             num_slots=num_slots,
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
@@ -148,6 +150,18 @@ class CachedDecoder:
         if self.final_norm:
             x = self.final_norm(x)
         return self._logits(x), state._replace(caches=tuple(caches))
+
+    def _bias(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+        """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
+        is_visible = is_own(slots, ancestry, self.beam_size)
+        if self.hparams.attention_window:
+            is_visible &= self._is_near(slots, position)[:, None]
+        return tf.where(is_visible, 0.0, attention.MASKED)[:, None]
+
+    def _is_near(self, slots: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+        """Return bool [B, C]: whether restricted self-attention of a position reaches the times of
+        slots [B, C]."""
+        return position - slots // self.beam_size <= self.hparams.attention_window
 
     def _logits(self, x: tf.Tensor) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
@@ -166,12 +180,14 @@ class CachedDecoder:
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
             q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            return weights.self_output(self._attend(q, new_cache, slots.bias))
+            attended = self._attend(q, new_cache, slots.bias, weights.self_additive)
+            return weights.self_output(attended)
 
         def cross_attention(y):
             y = self._cast(weights.q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k])
-            return weights.cross_output(self._attend(q, memory, memory_bias))
+            attended = self._attend(q, memory, memory_bias, weights.cross_additive)
+            return weights.cross_output(attended)
 
         def feed_forward(y):
             return weights.hidden_to_output(tf.nn.relu(weights.input_to_hidden(y)))
@@ -195,11 +211,15 @@ class CachedDecoder:
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
         return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
 
-    def _attend(self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor) -> tf.Tensor:
+    def _attend(
+        self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor, additive: tf.Tensor | None
+    ) -> tf.Tensor:
         """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
-        weights = tf.nn.softmax(
-            tf.cast(tf.matmul(q, memory.keys, transpose_b=True), tf.float32) + bias
-        )
+        if additive is None:
+            scores = compatibility.dot(q, memory.keys)
+        else:
+            scores = compatibility.additive(q, memory.keys, additive)
+        weights = tf.nn.softmax(scores + bias)
         heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
         joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
@@ -268,7 +288,8 @@ class _Norm(NamedTuple):
 
 
 class _LayerWeights(NamedTuple):
-    """A decoder layer's products, 1 / sqrt(d_k) folded into the queries' weights, and norms."""
+    """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and the
+    vectors of additive attention."""
 
     qkv: weight_products.Product
     self_output: weight_products.Product
@@ -277,6 +298,8 @@ class _LayerWeights(NamedTuple):
     input_to_hidden: weight_products.Product
     hidden_to_output: weight_products.Product
     norms: tuple[_Norm, _Norm, _Norm]
+    self_additive: tf.Tensor | None
+    cross_additive: tf.Tensor | None
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
@@ -292,7 +315,11 @@ class _LayerWeights(NamedTuple):
             return weight_products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
 
         def scaled(kernel):
-            return tf.cast(kernel, tf.float32) * itself.d_k**-0.5
+            scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
+            return tf.cast(kernel, tf.float32) * scale
+
+        def additive(layer):
+            return tf.convert_to_tensor(layer.additive) if layer.function == "additive" else None
 
         qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
         num_queries = itself.num_heads * itself.d_k
@@ -308,6 +335,8 @@ class _LayerWeights(NamedTuple):
                 _Norm.of(layer.cross_attention_norm),
                 _Norm.of(layer.feed_forward_norm),
             ),
+            self_additive=additive(itself),
+            cross_additive=additive(cross),
         )
 
 

@@ -22,9 +22,7 @@ class DecodeOptions:
         "Only the best beam_size extensions may end an output, as in fairseq and CTranslate2; if "
         "not, any of the best 2 * beam_size, as in tensor2tensor.",
     )
-    min_length: int = fields.option(
-        0, "An output has at least so many tokens, EOS included.", at_least=0
-    )
+    min_length: int = fields.option(0, "The fewest tokens of an output, EOS included.", at_least=0)
     prefix: str = fields.option(
         "", 'Every output begins with this text; with a comma in it, prefix="Ja, das".'
     )
@@ -34,7 +32,9 @@ class DecodeOptions:
     temperature: float = fields.option(
         1.0, "Of sampling: below 1 the probable becomes more probable.", above=0
     )
-    top_k: int = fields.option(0, "Sample from so many tokens; 0: from all.", at_least=0)
+    top_k: int = fields.option(
+        0, "Sample from this many of the likeliest tokens; 0: from all.", at_least=0
+    )
     top_p: float = fields.option(
         1.0,
         "Sample from the fewest tokens that together have this probability.",
@@ -52,7 +52,7 @@ class DecodeOptions:
         False, "Tell which input token each output token attended to most."
     )
     max_source_length: int = fields.option(
-        512, "Of a longer input only so many tokens are read.", at_least=1
+        512, "The most tokens that are read of an input.", at_least=1
     )
     batch_size: int = fields.option(128, "Sentences of a batch, at most.", at_least=1)
     batch_tokens: int = fields.option(

@@ -1,7 +1,7 @@
 """Text in, text out: a trained model with its vocabulary.
 
-translator = Translator.from_output_dir("runs/ende")
-translator.translate(["A dog runs."])[0].text
+    translator = Translator.from_output_dir("runs/ende")
+    translator.translate(["A dog runs."])[0].text
 
 What text is to the model and what its outputs must obey is its task's to say (see tasks/): a parser
 takes words with spaces between and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)))".
@@ -279,7 +279,7 @@ class Translator:
     def _translate_batch(
         self,
         indices: Sequence[int],
-        sources: Sequence[tasks.Encoded],
+        sources: Sequence[tasks.EncodedText],
         prefixes: Sequence[Sequence[int]],
     ) -> list[Translation]:
         """Translate one batch; `indices` of the texts choose the random numbers of each."""
@@ -312,7 +312,7 @@ class Translator:
         ]
 
     def _add_token_details(
-        self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.Encoded]
+        self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.EncodedText]
     ) -> list[tuple[Hypothesis, ...]]:
         """Return the hypotheses with what options ask to know of their tokens.
 
@@ -340,7 +340,7 @@ class Translator:
         return forced.run(self.models, inputs, targets)
 
     def _hypotheses(
-        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.Encoded
+        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.EncodedText
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
@@ -349,7 +349,7 @@ class Translator:
         return tuple(self._hypothesis(hypotheses, row, place, source) for place in places)
 
     def _hypothesis(
-        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.Encoded
+        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.EncodedText
     ) -> Hypothesis:
         ids = hypotheses.ids[row, place, : hypotheses.lengths[row, place]].tolist()
         text, repairs = self.task.decode(ids, source)

@@ -9,7 +9,7 @@ import dataclasses
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import sacrebleu
 import tensorflow as tf
@@ -34,8 +34,28 @@ class _Analysis:
     translation: dict[str, Any]
 
 
+class Answers(Protocol):
+    """What the page asks; Explorer says more of each."""
+
+    def about(self) -> dict[str, Any]:
+        """Return what the page shows before any text."""
+        ...
+
+    def translation(self, text: str, target: str | None = None) -> dict[str, Any]:
+        """Return the outputs of a text."""
+        ...
+
+    def attention(self, text: str, target: str | None, kind: str, layer: int) -> bytes:
+        """Return the weights of one layer."""
+        ...
+
+    def search(self, text: str) -> dict[str, Any]:
+        """Return the tree of a text's search."""
+        ...
+
+
 class Explorer:
-    """Answers what the page asks; its methods may be called from several threads.
+    """Answers what the page asks of a run; its methods may be called from several threads.
 
     Args:
       model: the translator; n-best lists have as many entries as its options return.
@@ -87,6 +107,7 @@ class Explorer:
             "num_models": len(self.model.models),
             "is_parser": self._is_parser,
             "has_search": self._search is not None,
+            "has_tokens": True,
             "layers": {
                 "encoder": hparams.num_encoder_layers,
                 "decoder": hparams.num_decoder_layers,
@@ -97,7 +118,7 @@ class Explorer:
                 for name in ("beam_size", "alpha", "extra_length", "return_beams", "strict_ends")
             },
             "max_source_length": options.max_source_length,
-            "examples": list(self._references)[:_EXAMPLES],
+            "examples": examples(self._references),
             **self._about,
         }
 
@@ -162,8 +183,7 @@ class Explorer:
         if target is not None and source_ids:
             source_ids, target_ids = attending.ids_of(self.model, text, target)
             given = self._given(source_ids, target_ids, target)
-        shown = text if self._is_parser else text.strip()
-        reference = self._references.get(shown, self._references.get(text))
+        output = given["text"] if given else translated.text
         result = {
             "text": text,
             "seconds": seconds,
@@ -174,15 +194,8 @@ class Explorer:
             "start": pieces.START,
             "hypotheses": hypotheses,
             "given": given,
-            "reference": reference,
-            "chrf": None,
-            "parse": None,
+            **beside_reference(text, output, self._references, is_parser=self._is_parser),
         }
-        if self._is_parser:
-            output = given["text"] if given else translated.text
-            result["parse"] = parses.compare(output, reference)
-        elif reference is not None:
-            result["chrf"] = sacrebleu.sentence_chrf(translated.text, [reference]).score
         return _Analysis(source_ids, target_ids, result)
 
     def _hypothesis(self, hypothesis: translator.Hypothesis) -> dict[str, Any]:
@@ -223,6 +236,22 @@ class Explorer:
             return self._weights(batching.pad(inputs), batching.pad(targets))
 
         return _kept(self._attention, (text, target), compute)
+
+
+def beside_reference(
+    text: str, output: str, references: Mapping[str, str], *, is_parser: bool
+) -> dict[str, Any]:
+    """Return a text's reference, None where it has none, and the output compared with it."""
+    reference = references.get(text, references.get(text.strip()))
+    if is_parser:
+        return {"reference": reference, "chrf": None, "parse": parses.compare(output, reference)}
+    chrf = None if reference is None else sacrebleu.sentence_chrf(output, [reference]).score
+    return {"reference": reference, "chrf": chrf, "parse": None}
+
+
+def examples(references: Mapping[str, str]) -> list[str]:
+    """Return the texts that the page offers."""
+    return list(references)[:_EXAMPLES]
 
 
 def _effect_of_penalty(tree: search_tree.Tree, model: translator.Translator) -> dict[str, Any]:

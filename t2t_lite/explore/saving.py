@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from t2t_lite.explore import attending, document, explorer
 
 
-def page(answers: explorer.Explorer, texts: Sequence[tuple[str, str | None]]) -> str:
+def page(answers: explorer.Answers, texts: Sequence[tuple[str, str | None]]) -> str:
     """Return the page of some (text, target or None) with all of its views."""
     about = answers.about()
     saved = []
@@ -26,7 +26,7 @@ def page(answers: explorer.Explorer, texts: Sequence[tuple[str, str | None]]) ->
                         )
                     ]
                     for kind in attending.KINDS
-                    if has_tokens
+                    if has_tokens and about["has_tokens"]
                 },
             }
         )

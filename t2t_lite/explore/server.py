@@ -49,7 +49,7 @@ class Application:
       host: the name that the server was given, under which it may be asked too.
     """
 
-    def __init__(self, answers: explorer.Explorer, host: str = "127.0.0.1"):
+    def __init__(self, answers: explorer.Answers, host: str = "127.0.0.1"):
         self._explorer = answers
         self._hosts = {"localhost", socket.gethostname().lower(), host.lower()}
         self._routes: dict[str, Callable[[dict[str, Any]], Response]] = {
@@ -112,7 +112,7 @@ class Application:
         )
 
 
-def make(answers: explorer.Explorer, *, host: str, port: int) -> serving.BaseWSGIServer:
+def make(answers: explorer.Answers, *, host: str, port: int) -> serving.BaseWSGIServer:
     """Return a server that listens; `serve_forever` serves, `port` is the one it got for 0.
 
     Raises UserError where the address cannot be had.

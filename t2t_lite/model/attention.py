@@ -4,20 +4,28 @@ Shapes: B batch, T queries, S memory positions, D d_model, H heads, K size of on
 
 Where a query may look is a float32 `bias` that broadcasts to [B, H, T, S]: 0 where it may,
 -1e9 where it may not. It is made once a step, not once a layer.
+
+Two things are not the base model's, and stand in modules of their own: other functions of query and
+key than the scaled dot product (`compatibility`), and restricted self-attention (`restricted`).
 """
 
 import contextlib
 import contextvars
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-from t2t_lite.model import dropout, linear
+from t2t_lite import config
+from t2t_lite.model import compatibility, dropout, linear, restricted
 from t2t_lite.text import vocabulary
 
-MASKED = -1e9
+MASKED = restricted.MASKED
+
+# From queries [B, H, T, K] and keys [B, H, S, K] to float32 scores [B, H, T, S].
+Compatibility = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
 def padding_bias(ids: tf.Tensor) -> tf.Tensor:
@@ -43,6 +51,7 @@ def scaled_dot_product_attention(
     values: tf.Tensor,
     bias: tf.Tensor | None = None,
     *,
+    scores: Compatibility = compatibility.scaled_dot,
     dropout_rate: float = 0.0,
     noise: dropout.Noise | None = None,
 ) -> tf.Tensor:
@@ -53,18 +62,23 @@ def scaled_dot_product_attention(
       keys: [B, H, S, d_k].
       values: [B, H, S, d_v].
       bias: float32, broadcasts to [B, H, T, S]; None hides nothing.
+      scores: what stands in place of Q K^T / sqrt(d_k).
       dropout_rate: of the weights, with `noise`.
       noise: the random bits of a training step.
     """
-    weights = tf.cast(attention_weights(queries, keys, bias), values.dtype)
+    weights = tf.cast(attention_weights(queries, keys, bias, scores), values.dtype)
     return tf.matmul(dropout.dropout(weights, dropout_rate, noise), values)
 
 
-def attention_weights(queries: tf.Tensor, keys: tf.Tensor, bias: tf.Tensor | None) -> tf.Tensor:
+def attention_weights(
+    queries: tf.Tensor,
+    keys: tf.Tensor,
+    bias: tf.Tensor | None,
+    scores: Compatibility = compatibility.scaled_dot,
+) -> tf.Tensor:
     """Return softmax(Q K^T / sqrt(d_k) + bias) as float32 [B, H, T, S]."""
-    scale = tf.constant(queries.shape[-1] ** -0.5, queries.dtype)
-    scores = tf.cast(tf.matmul(queries * scale, keys, transpose_b=True), tf.float32)
-    return tf.nn.softmax(scores if bias is None else scores + bias)
+    scores_BHTS = scores(queries, keys)
+    return tf.nn.softmax(scores_BHTS if bias is None else scores_BHTS + bias)
 
 
 class MultiHeadAttention(keras.layers.Layer):
@@ -72,7 +86,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Projections are fused. Self-attention, over x itself, has one kernel "qkv" [D, H d_k + H d_k +
     H d_v]; cross-attention, over a memory, has "q" and "kv"; both have "output" [H d_v, D]. None
-    has a bias.
+    has a bias. Additive attention has a vector for each head, "additive" [H, d_k].
 
     Args:
       d_model: D.
@@ -82,6 +96,9 @@ class MultiHeadAttention(keras.layers.Layer):
       cross: whether it attends over a memory.
       qkv_gain: initial queries, keys and values: deviation over Glorot's.
       attention_dropout: rate of the weights' dropout.
+      function: "scaled_dot", "dot" or "additive": see compatibility.
+      window: of self-attention, how many positions away it looks; 0 for any. See restricted.
+      causal: with a window, whether it looks only at what is before.
     """
 
     def __init__(
@@ -94,6 +111,9 @@ class MultiHeadAttention(keras.layers.Layer):
         cross: bool = False,
         qkv_gain: float = 1.0,
         attention_dropout: float = 0.0,
+        function: config.AttentionFunction = "scaled_dot",
+        window: int = 0,
+        causal: bool = False,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
@@ -104,6 +124,9 @@ class MultiHeadAttention(keras.layers.Layer):
         self.cross = cross
         self.qkv_gain = qkv_gain
         self.attention_dropout = attention_dropout
+        self.function = function
+        self.window = window
+        self.causal = causal
 
     def build(self, input_shape=None):
         if self.cross:
@@ -113,6 +136,14 @@ class MultiHeadAttention(keras.layers.Layer):
             self.qkv = self._add_fused("qkv", [self.d_k, self.d_k, self.d_v])
         shape = (self.num_heads * self.d_v, self.d_model)
         self.output_kernel = self.add_weight(name="output", shape=shape)
+        if self.function == "additive":
+            # Glorot's uniform, of a kernel [d_k, 1] a head.
+            limit = (6 / (self.d_k + 1)) ** 0.5
+            self.additive = self.add_weight(
+                name="additive",
+                shape=(self.num_heads, self.d_k),
+                initializer=keras.initializers.RandomUniform(-limit, limit),
+            )
 
     def call(self, x, memory=None, *, bias=None, noise=None):
         """Attend from x [B, T, D] to memory [B, S, D], or to x itself.
@@ -131,15 +162,37 @@ class MultiHeadAttention(keras.layers.Layer):
             keys, values = self.keys_values(memory)
         else:
             queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
-        _record(self, Attended(queries, keys, bias))
-        heads_BHTK = scaled_dot_product_attention(
-            queries, keys, values, bias, dropout_rate=self.attention_dropout, noise=noise
+        _record(self, Attended(queries, keys, bias, self._weights))
+        attend = functools.partial(
+            scaled_dot_product_attention,
+            scores=self.scores,
+            dropout_rate=self.attention_dropout,
+            noise=noise,
         )
+        if self.window:
+            attend = functools.partial(
+                restricted.in_blocks, attend, window=self.window, causal=self.causal
+            )
+        heads_BHTK = attend(queries, keys, values, bias)
         # [B, H, T, K] --> [B, T, H, K] --> [B, T, H K]
         heads_BTHK = tf.transpose(heads_BHTK, [0, 2, 1, 3])
         shape = tf.shape(heads_BTHK)
         joined = tf.reshape(heads_BTHK, [shape[0], shape[1], self.num_heads * self.d_v])
         return self._project(joined, self.output_kernel)
+
+    def scores(self, queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+        """Return how well each of queries [B, H, T, d_k] goes with each of keys [B, H, S, d_k]:
+        float32 [B, H, T, S]. Of fewer heads than H these are the first."""
+        if self.function == "additive":
+            vectors = tf.convert_to_tensor(self.additive)[: queries.shape[1]]
+            return compatibility.additive(queries, keys, vectors)
+        return getattr(compatibility, self.function)(queries, keys)
+
+    def _weights(self, queries, keys, bias) -> tf.Tensor:
+        if self.window:
+            band = restricted.band_bias(tf.shape(keys)[2], self.window, causal=self.causal)
+            bias = band if bias is None else band + bias
+        return attention_weights(queries, keys, bias, self.scores)
 
     def keys_values(self, memory: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return cross-attention's keys [B, H, S, d_k] and values [B, H, S, d_v] of a memory
@@ -189,16 +242,17 @@ def _split_heads(x: tf.Tensor, num_heads: int, sizes: Sequence[int]) -> list[tf.
 
 
 class Attended(NamedTuple):
-    """What the weights of one call of a layer come from: see attention_weights."""
+    """What the weights of one call of a layer come from, by `compute`: see attention_weights."""
 
     queries: tf.Tensor
     keys: tf.Tensor
     bias: tf.Tensor | None
+    compute: Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], tf.Tensor]
 
     def weights(self, num_heads: int | None = None) -> tf.Tensor:
         """Return the weights, without dropout, of all or only the first heads: float32
         [B, H, T, S]."""
-        return attention_weights(self.queries[:, :num_heads], self.keys[:, :num_heads], self.bias)
+        return self.compute(self.queries[:, :num_heads], self.keys[:, :num_heads], self.bias)
 
 
 _attended: contextvars.ContextVar[dict[str, Attended] | None] = contextvars.ContextVar(

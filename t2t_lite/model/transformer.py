@@ -17,7 +17,7 @@ from t2t_lite.model import attention, embedding, feed_forward, normalization, po
 from t2t_lite.model import dropout as dropouts
 
 
-class Encoded(NamedTuple):
+class EncoderOutput(NamedTuple):
     """What the decoder sees of a source.
 
     States [B, S, D], the bias that hides padding, and in packed rows the segments [B, S].
@@ -40,6 +40,8 @@ class Packing(NamedTuple):
 
 class _StackLayer(keras.layers.Layer):
     """What the layers of both stacks share: self-attention, feed-forward, residuals."""
+
+    is_causal = False
 
     def __init__(self, hparams: config.HParams, **kwargs):
         super().__init__(autocast=False, **kwargs)
@@ -70,6 +72,9 @@ class _StackLayer(keras.layers.Layer):
             cross=cross,
             qkv_gain=self.hparams.qkv_gain,
             attention_dropout=self.hparams.attention_dropout,
+            function=self.hparams.attention_function,
+            window=0 if cross else self.hparams.attention_window,
+            causal=self.is_causal,
             name=name,
             dtype=self.dtype_policy,
         )
@@ -99,6 +104,8 @@ class EncoderLayer(_StackLayer):
 class DecoderLayer(_StackLayer):
     """Self-attention over what is already written, attention over the source, feed-forward."""
 
+    is_causal = True
+
     def __init__(self, hparams: config.HParams, **kwargs):
         super().__init__(hparams, **kwargs)
         self.cross_attention = self._attention("cross_attention", cross=True)
@@ -110,7 +117,7 @@ class DecoderLayer(_StackLayer):
         self.cross_attention_norm.build()
 
     def call(self, x, bias, encoded, noise=None):
-        """Map x [B, T, D] to [B, T, D], given the source (Encoded) and the causal `bias`."""
+        """Map x [B, T, D] to [B, T, D], given the source (EncoderOutput) and the causal `bias`."""
         add = self._residual(noise)
         x = add(
             x, lambda y: self.self_attention(y, bias=bias, noise=noise), self.self_attention_norm
@@ -183,7 +190,7 @@ class Transformer(keras.Model):
 
     def encode(
         self, inputs: tf.Tensor, noise: dropouts.Noise | None = None, packing: Packing | None = None
-    ) -> Encoded:
+    ) -> EncoderOutput:
         """Encode source ids [B, S]."""
         if packing is None:
             bias = attention.padding_bias(inputs)
@@ -196,12 +203,12 @@ class Transformer(keras.Model):
         for layer in self.encoder_layers:
             x = layer(x, bias, noise=noise)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
-        return Encoded(x, bias, packing.segments if packing else None)
+        return EncoderOutput(x, bias, packing.segments if packing else None)
 
     def decode(
         self,
         targets: tf.Tensor,
-        encoded: Encoded,
+        encoded: EncoderOutput,
         noise: dropouts.Noise | None = None,
         packing: Packing | None = None,
     ) -> tf.Tensor:
@@ -212,9 +219,13 @@ class Transformer(keras.Model):
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
-        bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
+        # Restricted self-attention hides what comes after in its own blocks.
+        bias = None
+        if not self.hparams.attention_window:
+            bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
         positions = tf.range(tf.shape(targets)[1])
         if packing is not None:
+            assert bias is not None
             positions = packing.positions
             x *= tf.cast(positions > 0, x.dtype)[..., None]
             bias += attention.same_segment_bias(packing.segments, packing.segments)

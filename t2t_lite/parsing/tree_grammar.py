@@ -95,7 +95,7 @@ class TreeGrammar:
         return num_words + 3
 
     def start(self, num_words: tf.Tensor) -> State:
-        """Return the state of one empty hypothesis for each sentence of so many words [B]."""
+        """Return the state of one empty hypothesis a sentence: num_words [B]."""
         shape = [tf.shape(num_words)[0], 1]
         return State(
             stack=tf.zeros([*shape, MAX_DEPTH], tf.int32),

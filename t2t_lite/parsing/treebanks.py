@@ -80,7 +80,7 @@ def read(
             for file in group:
                 yield from _trees(file, text_files.read_lines(path))
             continue
-        with text_files.naming_damage(path), _unpacked(path, tmp_dir) as archive:
+        with text_files.explain_damage(path), _unpacked(path, tmp_dir) as archive:
             for file in group:
                 yield from _trees(file, _member_lines(archive, file))
 
@@ -111,7 +111,7 @@ def _is_tree_file(name: str) -> bool:
 def _members(path: pathlib.Path, size: int, modified: int) -> list[str]:
     """Return the archive's members that hold trees; size and time tell one state from another."""
     with (
-        text_files.naming_damage(path),
+        text_files.explain_damage(path),
         text_files.open_binary(path) as file,
         tarfile.open(fileobj=file, mode="r|") as archive,
     ):
@@ -144,7 +144,7 @@ def _unpacked(
 def _member_lines(archive: tarfile.TarFile, file: File) -> Iterator[str]:
     member = archive.extractfile(file.member)
     assert member is not None  # `_members` lists plain files only
-    with text_files.naming_damage(file), member:
+    with text_files.explain_damage(file), member:
         is_compressed = file.member.lower().endswith(".gz")
         lines = gzip.GzipFile(fileobj=member) if is_compressed else member
         yield from text_files.decode_lines(lines, name=file)

@@ -3,8 +3,8 @@
 best/ckpt-<step>.*   its weights, as `--checkpoint_path=output_dir/best` takes them
 best/best.json       {"step": ..., "score": ..., "measure": {...}}
 
-The measure is what the score is: BLEU of so many sentences decoded so, or the loss, each of a dev
-split. Scores of different measures are never compared.
+The measure says what the score is, BLEU (of how many sentences, decoded how) or the loss, and of
+which dev split. Scores of different measures are never compared.
 """
 
 import json

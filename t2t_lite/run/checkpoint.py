@@ -64,7 +64,7 @@ class Checkpoints:
 
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
-        with _naming_failure(self._directory / f"ckpt-{step}"):
+        with _explain_failure(self._directory / f"ckpt-{step}"):
             return self._manager.save(checkpoint_number=step)
 
     def remove_leftovers(self) -> None:
@@ -84,7 +84,8 @@ class Checkpoints:
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
-                self._checkpoint.restore(prefix).assert_existing_objects_matched()
+                restored = self._checkpoint.restore(prefix).assert_existing_objects_matched()
+                restored.expect_partial()  # the identity is read below
                 found = identity_of(prefix)
             except _DAMAGE as error:
                 reasons[prefix] = str(error).strip().partition("\n")[0]
@@ -227,7 +228,7 @@ def write_weights(
     parts: dict[str, Any] = {"model": variables}
     if identity is not None:
         parts["identity"] = _text_variable(identity.to_text())
-    with _naming_failure(pathlib.Path(prefix)):
+    with _explain_failure(pathlib.Path(prefix)):
         tf.train.Checkpoint(**parts).write(prefix)
 
 
@@ -279,7 +280,7 @@ def _read(prefix: str, read: Callable[[str], Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _naming_failure(prefix: pathlib.Path) -> Iterator[None]:
+def _explain_failure(prefix: pathlib.Path) -> Iterator[None]:
     """Turn TensorFlow's error about a full disk into one line, and remove what is half written."""
     try:
         yield

@@ -10,16 +10,12 @@ With these, decoding, averaging, scoring and exporting need neither the data_dir
 
 import contextlib
 import dataclasses
-import fcntl
 import json
-import os
 import pathlib
 import shutil
-import socket
-from collections.abc import Iterator
 from importlib import metadata
 
-from t2t_lite import config, errors
+from t2t_lite import config, errors, locks
 from t2t_lite.run import identity
 from t2t_lite.text import text_files
 
@@ -158,24 +154,9 @@ def check(
         )
 
 
-@contextlib.contextmanager
-def only_one(path: pathlib.Path) -> Iterator[None]:
+def only_one(path: pathlib.Path) -> contextlib.AbstractContextManager[None]:
     """Hold the folder's lock, which goes with its process; UserError if another has it."""
-    path.mkdir(parents=True, exist_ok=True)
-    with open(path / _LOCK_FILE, "a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            file.seek(0)
-            raise errors.UserError(
-                f"another process is at work in {path} ({file.read().strip()}); wait for it or "
-                "give another --output_dir"
-            ) from error
-        except OSError:
-            pass  # a file system without locks
-        file.truncate(0)
-        print(f"process {os.getpid()} on {socket.gethostname()}", file=file, flush=True)
-        yield
+    return locks.only_one(path / _LOCK_FILE, otherwise="wait for it or give another --output_dir")
 
 
 def _check(run: Run) -> None:

@@ -8,16 +8,18 @@
 TensorFlow Serving loads `export_dir` as it is and always serves the largest version.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
 import pathlib
+import secrets
 import shutil
 from typing import Any, Literal
 
 import tensorflow as tf
 
-from t2t_lite import errors
+from t2t_lite import errors, locks
 from t2t_lite.decode import options, translator
 from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.serving import signatures, warmup
@@ -36,6 +38,7 @@ batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 4 }
 pad_variable_length_inputs: true
 """
+_INCOMPLETE = ".incomplete-"  # how a version's folder is called until it is whole
 Precision = Literal[options.Precision, "int8"]
 # Decoding options that say what an export does not do: it searches, and returns one output or all.
 _NOT_EXPORTED = ("sampling", "temperature", "top_k", "top_p", "seed", "return_beams")
@@ -75,14 +78,15 @@ def export(
     if export_dir.exists() and not export_dir.is_dir():
         raise errors.UserError(f"--export_dir {export_dir} is a file: give a folder")
     export_dir.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(export_dir)
     # Servers that watch the folder read only names that are numbers.
-    temporary = export_dir / f".incomplete-{os.getpid()}"
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        _save(model, temporary, problem=output.run.problem, int8=int8)
-        return _publish(temporary, export_dir)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    temporary = export_dir / f"{_INCOMPLETE}{os.getpid()}-{secrets.token_hex(4)}"
+    with locks.only_one(temporary.with_suffix(".lock")):
+        try:
+            _save(model, temporary, problem=output.run.problem, int8=int8)
+            return _publish(temporary, export_dir)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def versions(export_dir: str | os.PathLike[str]) -> list[int]:
@@ -93,7 +97,11 @@ def versions(export_dir: str | os.PathLike[str]) -> list[int]:
 
 def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return what an exported version says of itself: its options, signatures, ..."""
-    return json.loads((pathlib.Path(path) / EXTRA / OPTIONS_FILE).read_text("utf-8"))
+    file = pathlib.Path(path) / EXTRA / OPTIONS_FILE
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise errors.UserError(f"{path} was not written by t2t-lite-exporter: no {file}") from None
 
 
 def _refuse(changes: dict[str, Any]) -> None:
@@ -121,6 +129,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
     extra.mkdir()
     record = {
         "problem": problem,
+        "task": model.task.name,
         "checkpoint": model.name,
         "options": dataclasses.asdict(model.options),
         "weights": "int8" if int8 else model.options.weights_dtype,
@@ -129,6 +138,15 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)
     (path / BATCHING_FILE).write_text(_BATCHING, "utf-8")
     (extra / OPTIONS_FILE).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+
+
+def _remove_leftovers(export_dir: pathlib.Path) -> None:
+    """Remove the folders that exports which were killed left behind."""
+    for leftover in export_dir.glob(f"{_INCOMPLETE}*"):
+        lock = leftover.with_suffix(".lock")
+        # UserError: another process is at work there
+        with contextlib.suppress(errors.UserError), locks.only_one(lock):
+            shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _publish(temporary: pathlib.Path, export_dir: pathlib.Path) -> pathlib.Path:

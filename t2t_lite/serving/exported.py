@@ -5,18 +5,22 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
+from t2t_lite.serving import signatures
 
 
 class Output(NamedTuple):
     """One output: its text, its length-normalised log-probability, whether it or its input was
-    cut."""
+    cut, whether its input was, and whether it ends by itself."""
 
     text: str
     score: float
     truncated: bool
+    input_truncated: bool
+    finished: bool
 
 
 class Exported:
@@ -34,18 +38,53 @@ class Exported:
 
     def translate(self, texts: Sequence[str]) -> list[Output]:
         """Return the best output of each text."""
-        if isinstance(texts, str):
+        answer = self._ask("serving_default", inputs=texts)
+        names = ("outputs", "scores", "truncated", "input_truncated", "finished")
+        return [_output(*row) for row in zip(*(answer[name] for name in names))]
+
+    def nbest(self, texts: Sequence[str]) -> list[list[Output]]:
+        """Return the beam_size best outputs of each text, best first; of a blank text a blank
+        one."""
+        answer = self._ask("nbest", inputs=texts)
+        found = []
+        for cut, *columns in zip(
+            answer["truncated"], answer["outputs"], answer["scores"], answer["finished"]
+        ):
+            rows = [
+                _output(text, score, cut or not finished, cut, finished)
+                for text, score, finished in zip(*columns)
+                if score > signatures.NO_SCORE
+            ]
+            # All outputs of a blank text are blank, with score 0.
+            found.append(rows[:1] if not any(row.text for row in rows) else rows)
+        return found
+
+    def score(self, texts: Sequence[str], targets: Sequence[str]) -> list[tuple[float, int]]:
+        """Return the log-probability and the number of tokens of each target, given its text."""
+        answer = self._ask("score", inputs=texts, targets=targets)
+        columns = zip(answer["log_probabilities"], answer["lengths"])
+        return [(float(log_probability), int(length)) for log_probability, length in columns]
+
+    def _ask(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
+        if any(isinstance(column, str) for column in texts.values()):
             raise TypeError("expected a list of texts, got one text")
-        if "serving_default" not in self._loaded.signatures:
+        if signature not in self._loaded.signatures:
             raise errors.UserError(f"{self.path} takes ids alone: it has no tokenizer")
         # A lone surrogate is no text; the graph reads what is no UTF-8 as U+FFFD.
-        data = [text.encode("utf-8", errors="surrogatepass") for text in texts]
-        answer = self._loaded.signatures["serving_default"](inputs=tf.constant(data, tf.string))
-        columns = (answer[name].numpy() for name in ("outputs", "scores", "truncated"))
-        return [
-            Output(text.decode("utf-8"), float(score), bool(cut))
-            for text, score, cut in zip(*columns)
-        ]
+        data = {
+            name: tf.constant(
+                [text.encode("utf-8", errors="surrogatepass") for text in column], tf.string
+            )
+            for name, column in texts.items()
+        }
+        answer = self._loaded.signatures[signature](**data)
+        return {name: tensor.numpy() for name, tensor in answer.items()}
+
+
+def _output(text: bytes, score, truncated, input_truncated, finished) -> Output:
+    return Output(
+        text.decode("utf-8"), float(score), bool(truncated), bool(input_truncated), bool(finished)
+    )
 
 
 def load(export_dir: str | os.PathLike[str]) -> Exported:

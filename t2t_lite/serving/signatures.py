@@ -31,7 +31,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import batching, beam_search, scoring, translator
 from t2t_lite.serving import weights
-from t2t_lite.tasks import task as tasks
+from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
 
 # The score in n-best places that no hypothesis fills: JSON knows no infinity.
@@ -59,7 +59,7 @@ class ServingModel(tf.Module):
         self._prefix = model.vocabulary.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
         self._task = model.task
-        self._text = tasks.GraphText(model.task) if _has_tokenizer(model) else None
+        self._text = graph_text.GraphText(model.task) if _has_tokenizer(model) else None
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
         self._log_probabilities = self._scorer(model)
@@ -78,7 +78,7 @@ class ServingModel(tf.Module):
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
-        def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+        def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
             best = {name: x[:, 0] for name, x in self._outputs(hypotheses, sources).items()}
             return {**best, **_cuts(hypotheses, sources)}
 
@@ -87,7 +87,7 @@ class ServingModel(tf.Module):
         return _with_finished(found)
 
     def _nbest(self, inputs: tf.Tensor) -> Tensors:
-        def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+        def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
             return {
                 **self._outputs(hypotheses, sources),
                 "truncated": sources.truncated,
@@ -103,7 +103,7 @@ class ServingModel(tf.Module):
         found = self._in_parts(self._all, self._encode(inputs), results, empty)
         return _with_finished(found)
 
-    def _outputs(self, hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+    def _outputs(self, hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
         """Return the text and score of each hypothesis, [B, N] both."""
         assert self._text is not None
         texts = self._text.outputs(hypotheses.ids, sources.ids)
@@ -140,13 +140,15 @@ class ServingModel(tf.Module):
         return {"ids": rows.ids, "truncated": rows.truncated}
 
     def _translate_ids(self, ids: tf.Tensor) -> Tensors:
-        rows = tasks.rows_of_ids(ids, self._options.max_source_length, self._task.vocabulary.size)
+        rows = graph_text.rows_of_ids(
+            ids, self._options.max_source_length, self._task.vocabulary.size
+        )
         # The shortest tree over n words, each one token, is two tokens longer than they and EOS.
         extra_length = max(self._options.extra_length, 2 if self._task.grammar else 0)
         width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
         width = tf.maximum(width, 1)
 
-        def results(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+        def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
             best = hypotheses.ids[:, 0]
             return {
                 "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
@@ -165,21 +167,21 @@ class ServingModel(tf.Module):
             "input_truncated": rows.truncated,
         }
 
-    def _encode(self, texts: tf.Tensor) -> tasks.Rows:
+    def _encode(self, texts: tf.Tensor) -> graph_text.Rows:
         assert self._text is not None
         return self._text.encode(texts, self._options.max_source_length)
 
     def _in_parts(
         self,
         search: Callable[[tf.Tensor], beam_search.Hypotheses],
-        rows: tasks.Rows,
-        results: Callable[[beam_search.Hypotheses, tasks.Rows], Tensors],
+        rows: graph_text.Rows,
+        results: Callable[[beam_search.Hypotheses, graph_text.Rows], Tensors],
         empty: Tensors,
     ) -> Tensors:
         """Search for rows in parts of like length; give blank ones what is zero."""
 
         def part(places: tf.Tensor, length: tf.Tensor) -> Tensors:
-            some = tasks.Rows(*(tf.gather(tensor, places) for tensor in rows))
+            some = graph_text.Rows(*(tf.gather(tensor, places) for tensor in rows))
             some = some._replace(ids=some.ids[:, :length])
             return results(search(some.ids), some)
 
@@ -221,7 +223,7 @@ def _no_outputs(shape: list[int]) -> Tensors:
     return {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
 
 
-def _cuts(hypotheses: beam_search.Hypotheses, sources: tasks.Rows) -> Tensors:
+def _cuts(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
     """Return what was cut off of the inputs and of the best outputs, [B] each."""
     output_truncated = ~hypotheses.finished[:, 0]
     return {

@@ -10,8 +10,8 @@ TASKS: dict[str, type[task.Task]] = {
 }
 
 
-def kind(name: str) -> type[task.Task]:
-    """Return the class of a task; raise UserError for a name that there is not."""
+def task_class(name: str) -> type[task.Task]:
+    """Return the class of a task; raise UserError for an unknown name."""
     if name not in TASKS:
         raise errors.UserError(f"unknown task {name!r}; known are {', '.join(TASKS)}")
     return TASKS[name]
@@ -28,4 +28,4 @@ def task_of_run(
     if name is None:
         has_symbols = isinstance(vocabulary, vocabularies.Vocabulary) and vocabulary.symbol_ids
         name = "parsing" if has_symbols else "translation"
-    return kind(name)(vocabulary)
+    return task_class(name)(vocabulary)

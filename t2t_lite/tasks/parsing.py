@@ -46,7 +46,7 @@ class Parsing(task.Task):
         except errors.UserError as error:
             raise errors.UserError(f"output {number} is no tree: {error}") from None
 
-    def decode(self, ids: Sequence[int], source: task.Encoded) -> task.Output:
+    def decode(self, ids: Sequence[int], source: task.EncodedText) -> task.Output:
         """Return the tree; what a free search left malformed is repaired."""
         words = self.vocabulary.decode(source.ids).split(" ")
         mended = trees.repair(self.vocabulary.decode(ids), len(words))

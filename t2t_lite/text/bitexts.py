@@ -10,10 +10,12 @@ side is empty, and the generator counts it.
 """
 
 import html
+import itertools
 import os
 import pathlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 from t2t_lite import errors
@@ -45,6 +47,45 @@ def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
     return _units(paths[0], sides) if names[0].endswith(".tmx") else _columns(paths[0])
 
 
+class Range(NamedTuple):
+    """Lines of two files side by side: the first pair's number, and each file's bytes of them."""
+
+    first: int
+    paths: tuple[str, str]
+    starts: tuple[int, int]
+    ends: tuple[int, int]
+
+
+def ranges(paths: Sequence[pathlib.Path], every: int) -> list[Range] | None:
+    """Return the ranges of `every` pairs each of the files that `find` found, in their order.
+
+    None where a range cannot be read alone: in compressed files, and those of another form than a
+    sentence a line. Raises UserError if one file has more lines than the other.
+    """
+    names = [text_files.plain_name(path.name) for path in paths]
+    is_plain = names == [path.name for path in paths]
+    if len(paths) != 2 or not is_plain or any(name.endswith(".sgm") for name in names):
+        return None
+    source, target = (path.resolve() for path in paths)
+    sources, num_sources = text_files.line_offsets(source, every)
+    targets, num_targets = text_files.line_offsets(target, every)
+    if num_sources != num_targets:
+        raise text_files.unequal(source, target, num_sources, num_targets)
+    return [
+        Range(every * i, (str(source), str(target)), starts, ends)
+        for i, (starts, ends) in enumerate(itertools.pairwise(zip(sources, targets)))
+    ]
+
+
+def read_range(place: Range) -> tuple[list[str], list[str]]:
+    """Return the sources and the targets of a range."""
+    source, target = (
+        list(text_files.read_range(path, start, end))
+        for path, start, end in zip(place.paths, place.starts, place.ends)
+    )
+    return source, target
+
+
 def _sgml(path: str | os.PathLike[str]) -> Iterator[str]:
     return segments(text_files.read_lines(path))
 
@@ -71,7 +112,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
     languages: set[str] = set()
     is_in_both = False
     parents: list[ElementTree.Element] = []
-    with text_files.naming_damage(path), text_files.open_binary(path) as file:
+    with text_files.explain_damage(path), text_files.open_binary(path) as file:
         try:
             for event, element in ElementTree.iterparse(file, events=("start", "end")):
                 if event == "start":
@@ -85,7 +126,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                     yield texts.get(sides[0], ""), texts.get(sides[1], "")
                     if parents:
                         parents[-1].clear()  # what was read; else the whole file stays in memory
-        # The latter two are of an encoding that there is not, or that the parser cannot use.
+        # The latter two are of an unknown encoding, or one that the parser cannot use.
         except (ElementTree.ParseError, LookupError, ValueError) as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
     if languages and not is_in_both:

@@ -30,7 +30,7 @@ class Cleaning:
         fields.check(self)
 
     def reason(self, inputs: str, targets: str, num_inputs: int, num_targets: int) -> str:
-        """Return why a pair of so many subwords goes, "" if it stays."""
+        """Return why a pair of num_inputs and num_targets subwords goes, "" if it stays."""
         if self.drop_empty and not (inputs.strip() and targets.strip()):
             return "empty"
         longer, shorter = max(num_inputs, num_targets), min(num_inputs, num_targets)

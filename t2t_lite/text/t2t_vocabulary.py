@@ -73,7 +73,7 @@ class SubwordVocabulary:
         return [self.encode(text) for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of ids up to EOS; PAD and ids that there are not are dropped."""
+        """Return the text of ids up to EOS; PAD and unknown ids are dropped."""
         known = (token for token in special_ids.text_ids(ids) if 0 <= token < self.size)
         escaped = "".join(self._pieces[token] for token in known).split("_")
         runs = [run for run in map(_unescaped, escaped) if run]
@@ -130,7 +130,7 @@ class TokenVocabulary(SubwordVocabulary):
         return [token for token in ids if token is not None]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the tokens up to EOS with blanks between; ids that there are not are dropped."""
+        """Return the tokens up to EOS with blanks between; unknown ids are dropped."""
         return " ".join(self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size)
 
 

@@ -24,6 +24,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, cast
 
+import numpy as np
+
 from t2t_lite import errors
 
 REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
@@ -31,6 +33,7 @@ Path = str | os.PathLike[str]
 _MAX_LINE = 1 << 26  # bytes; a small compressed file can hold a line of any length
 SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
+_BLOCK = 1 << 22  # bytes
 _INCOMPLETE = ".incomplete"
 _DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, tarfile.TarError, EOFError)
 
@@ -63,7 +66,7 @@ def open_binary(path: Path) -> IO[bytes]:
 
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
-    with naming_damage(path), open_binary(path) as file:
+    with explain_damage(path), open_binary(path) as file:
         yield from decode_lines(_bounded_lines(file, path), name=path)
 
 
@@ -79,20 +82,21 @@ def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield line
 
 
-def decode_lines(lines: Iterable[bytes], *, name: object = "the text") -> Iterator[str]:
+def decode_lines(
+    lines: Iterable[bytes], *, name: object = "the text", at_start: bool = True
+) -> Iterator[str]:
     """Yield the lines of an open file as text, without their "\\n" (or "\\r\\n").
 
-    A byte order mark at the start is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
+    A byte order mark `at_start` is skipped. Bytes that are not UTF-8 become REPLACEMENT, so that
     such a line is kept and can be counted. Raises UserError, with the file's name, for UTF-16.
     """
-    first = True
     for line in lines:
-        if first:
+        if at_start:
             if _is_utf16(line):
                 raise errors.UserError(
                     f"{name} is UTF-16, expected UTF-8: convert it (iconv -f UTF-16 -t UTF-8)"
                 )
-            line, first = line.removeprefix(codecs.BOM_UTF8), False
+            line, at_start = line.removeprefix(codecs.BOM_UTF8), False
         line = line.removesuffix(b"\n").removesuffix(b"\r")
         yield line.decode("utf-8", errors="replace")
 
@@ -117,11 +121,40 @@ def read_pairs(
         if source_line is None or target_line is None:
             longer = number + sum(1 for _ in (targets if source_line is None else sources))
             counts = (number - 1, longer) if source_line is None else (longer, number - 1)
-            raise errors.UserError(
-                f"the two sides differ in length: {source} has {counts[0]} lines, "
-                f"{target} has {counts[1]}"
-            )
+            raise unequal(source, target, *counts)
         yield source_line, target_line
+
+
+def unequal(source: Path, target: Path, num_sources: int, num_targets: int) -> errors.UserError:
+    """Return the error of two sides that have not as many lines."""
+    return errors.UserError(
+        f"the two sides differ in length: {source} has {num_sources} lines, {target} has "
+        f"{num_targets}"
+    )
+
+
+def line_offsets(path: Path, every: int) -> tuple[list[int], int]:
+    """Return where lines 0, every, 2 * every, ... of a plain file begin, its size, and its lines.
+
+    b"a\\nb\\nc\\n", every 2 --> [0, 4, 6], 3
+    """
+    offsets, count, size, block = [0], 0, 0, b""
+    with open(path, "rb") as file:
+        while more := file.read(_BLOCK):
+            block = more
+            ends = np.flatnonzero(np.frombuffer(block, np.uint8) == ord("\n"))
+            offsets += (size + 1 + ends[every - 1 - count % every :: every]).tolist()
+            count, size = count + len(ends), size + len(block)
+    count += not block.endswith(b"\n") and size > 0
+    return [*(offset for offset in offsets if offset < size), size], count
+
+
+def read_range(path: Path, start: int, end: int) -> Iterator[str]:
+    """Yield the lines between two offsets of a plain file, as `read_lines` does those of all."""
+    with open(path, "rb") as file:
+        file.seek(start)
+        lines = io.BytesIO(file.read(end - start))
+    yield from decode_lines(_bounded_lines(lines, path), name=path, at_start=start == 0)
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -216,7 +249,7 @@ def _remove_leftovers(path: pathlib.Path) -> None:
 
 
 @contextlib.contextmanager
-def naming_damage(source: object) -> Iterator[None]:
+def explain_damage(source: object) -> Iterator[None]:
     """Turn the many errors of a missing or damaged file into one UserError that names `source`."""
     try:
         yield

@@ -73,7 +73,7 @@ class Workers:
             context = tf.distribute.get_replica_context()
             return context.all_gather(tf.constant(codes), axis=0)
 
-        with naming_loss("before the first step"):
+        with explain_lost_worker("before the first step"):
             said = self._strategy.experimental_local_results(self._strategy.run(say))[0].numpy()
         replicas_each = len(said) // self.count
         return [_text(row) for row in said[::replicas_each]]
@@ -87,7 +87,7 @@ class Workers:
         """Return whether one of the workers says so; waits until each has said it."""
         if self.count == 1:
             return flag
-        with naming_loss("between two steps"):
+        with explain_lost_worker("between two steps"):
             return bool(self._any(tf.constant(float(flag))) > 0)
 
     def _sum(self, flag: tf.Tensor) -> tf.Tensor:
@@ -96,7 +96,7 @@ class Workers:
 
 
 @contextlib.contextmanager
-def naming_loss(when: str) -> Iterator[None]:
+def explain_lost_worker(when: str) -> Iterator[None]:
     """Turn what TensorFlow raises for a worker that is gone into what to do about it."""
     try:
         yield

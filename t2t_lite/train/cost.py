@@ -1,10 +1,11 @@
-"""Training cost, counted from shapes: floating-point operations (Table 2) and memory.
+"""Training cost, counted from shapes: floating-point operations (Table 2).
 
-Of operations only matrix products count, two a multiply-add: the rest is below one percent. Forward
+Only matrix products count, two a multiply-add: the rest is below one percent. Forward
 for B rows of S source and T target tokens, with D = d_model, F = d_ff, H heads of d_k and d_v, and
 V rows of the embedding:
 
     self-attention    B L 2 D H (2 d_k + 2 d_v) + B H L^2 2 (d_k + d_v), with L = S or T
+                      (restricted: L W for L^2, W keys of a block and its neighbours)
     cross-attention   B (S + T) 2 D H (d_k + d_v) + B H T S 2 (d_k + d_v)
     feed-forward      B L 4 D F
     softmax           B T 2 D V
@@ -23,9 +24,10 @@ def step_flops(
     hparams: config.HParams, vocab_rows: int, *, batch: int, source: int, target: int
 ) -> int:
     """Return the operations of one update with inputs [batch, source], targets [batch, target]."""
-    encoder = _self_attention(hparams, batch, source) + _feed_forward(hparams, batch * source)
+    encoder = _self_attention(hparams, batch, source, causal=False)
+    encoder += _feed_forward(hparams, batch * source)
     decoder = (
-        _self_attention(hparams, batch, target)
+        _self_attention(hparams, batch, target, causal=True)
         + _cross_attention(hparams, batch, source, target)
         + _feed_forward(hparams, batch * target)
     )
@@ -39,6 +41,8 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     h = hparams
     heads = h.num_heads * (h.d_k + h.d_v)
     attention = 2 * h.d_model * heads  # queries, keys, values, output
+    if h.attention_function == "additive":
+        attention += h.num_heads * h.d_k
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoder = attention + feed_forward + 2 * norm
@@ -51,27 +55,6 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
         + h.num_decoder_layers * decoder
         + 2 * norm * h.pre_norm
     )
-
-
-def memory(
-    hparams: config.HParams, vocab_rows: int, *, batch: int, source: int, target: int
-) -> tuple[int, int]:
-    """Return the bytes that training needs at least: of the weights, and of one batch at a time.
-
-    Weights, gradients and two moments are float32. Of a batch count what stays of each layer until
-    its backward pass: of every sub-layer its input, its output and their norm, float32; attention
-    weights and the hidden layer, and the logits with their probabilities, two bytes a number at
-    least. TensorFlow's own hundreds of megabytes and what it copies come on top.
-    """
-    h = hparams
-    if h.max_tokens_per_device:
-        batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
-    states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)
-    encoder = h.num_heads * source**2 + source * h.d_ff
-    decoder = h.num_heads * target * (target + source) + target * h.d_ff
-    others = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
-    others += 2 * target * vocab_rows
-    return 4 * 4 * num_parameters(h, vocab_rows), batch * (4 * states + 2 * others)
 
 
 def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:
@@ -88,9 +71,17 @@ def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:
     return 2 * size**3 / best
 
 
-def _self_attention(h: config.HParams, batch: int, length: int) -> int:
+def keys_of_a_query(hparams: config.HParams, length: int, *, causal: bool) -> int:
+    """Return with how many keys self-attention over so many positions compares each query: with
+    all, or of restricted self-attention with those of its block and of the neighbours."""
+    if not hparams.attention_window:
+        return length
+    return (2 if causal else 3) * min(hparams.attention_window, length)
+
+
+def _self_attention(h: config.HParams, batch: int, length: int, *, causal: bool) -> int:
     projections = 2 * h.d_model * h.num_heads * (2 * h.d_k + 2 * h.d_v)
-    products = h.num_heads * length * 2 * (h.d_k + h.d_v)
+    products = h.num_heads * keys_of_a_query(h, length, causal=causal) * 2 * (h.d_k + h.d_v)
     return batch * length * (projections + products)
 
 

@@ -24,6 +24,10 @@ _TABLE_3 = {
     "transformer_base_c7": 90,
     "transformer_big": 213,
 }
+_TABLE_3_VOCABULARY = (
+    "Table 3's figures fit a vocabulary of about 41,000 (the big model's one of 36,000), though "
+    "Section 5.1 says about 37,000"
+)
 _SIZES = (
     "d_model",
     "d_ff",
@@ -33,6 +37,8 @@ _SIZES = (
     "num_encoder_layers",
     "num_decoder_layers",
     "position_encoding",
+    "attention_function",
+    "attention_window",
 )
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
 _VOCAB_MULTIPLE = 8  # rows of the embedding, as model.Transformer rounds them up
@@ -90,6 +96,8 @@ def describe(
     """
     h, rows = hparams, -(-vocab_size // _VOCAB_MULTIPLE) * _VOCAB_MULTIPLE
     attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
+    if h.attention_function == "additive":
+        attention += h.num_heads * h.d_k
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
@@ -124,7 +132,7 @@ def describe(
 
 
 def _activations(h: config.HParams, tokens: int) -> int:
-    """Return the numbers that the backward pass needs of so many tokens on each side.
+    """Return how many numbers the backward pass needs for `tokens` on each side.
 
     Of an attention its input, queries, keys, values, weights and heads; of a feed-forward network
     its input and hidden layer; of each sub-layer the sum that is normalised.
@@ -165,6 +173,7 @@ def table(description: Description) -> str:
     lines.append(f"{'in all':{width}}  {description.parameters:30,}")
     if description.table_3:
         lines.append(f"{'Table 3 of the paper':{width}}  {f'{description.table_3} million':>30}")
+        lines.append(_TABLE_3_VOCABULARY)
     lines += [
         f"of them {description.vocab_size:,} ids; one step of {description.tokens:,} source and as "
         f"many target tokens: {description.flops:.2e} FLOPs",

@@ -1,10 +1,8 @@
 """What to train on and how: strategy, XLA and precision, where "auto" has to decide."""
 
-import contextlib
 import json
 import os
 import pathlib
-import re
 
 import tensorflow as tf
 
@@ -12,12 +10,6 @@ from t2t_lite import errors
 
 _WORKERS = ("chief", "worker")  # the types of tasks that train
 _BFLOAT16_SINCE = (8, 0)  # compute capability of GPUs that multiply it (Ampere)
-# Where Linux says what is free, and a container's limit (cgroup version 2 and 1).
-_MEMORY_LIMITS = {
-    "/proc/meminfo": r"MemAvailable: +(\d+)( kB)",
-    "/sys/fs/cgroup/memory.max": r"^(\d+)()",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes": r"^(\d+)()",
-}
 
 
 def check(name: str) -> None:
@@ -89,16 +81,6 @@ def precision(choice: str) -> str:
 def dtype_policy(precision: str) -> str:
     """Return the Keras policy for training: float32 variables whatever the compute type."""
     return "mixed_bfloat16" if precision == "bfloat16" else "float32"
-
-
-def memory() -> int:
-    """Return the bytes of memory that this process may still have, as machine and cgroups say."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path, number in _MEMORY_LIMITS.items():
-        with contextlib.suppress(OSError):  # there is no such file
-            if found := re.search(number, pathlib.Path(path).read_text("ascii")):
-                limits.append(int(found[1]) * (1024 if found[2] else 1))
-    return min(limits)
 
 
 def _in_cluster() -> bool:

@@ -32,12 +32,12 @@ _SMALLEST = 1e-37
 class TokenLosses(NamedTuple):
     """Weighted sums over target tokens, in nats.
 
-    `smoothed` has a gradient; `likelihood` is the negative log-likelihood without smoothing, from
+    `smoothed` has a gradient; `negative_log_likelihood` is that without smoothing, from
     which perplexity is always reported.
     """
 
     smoothed: tf.Tensor
-    likelihood: tf.Tensor
+    negative_log_likelihood: tf.Tensor
 
 
 def token_weights(targets: tf.Tensor) -> tf.Tensor:
@@ -100,7 +100,7 @@ def smoothed_cross_entropy(
     return TokenLosses(*losses(tf.reshape(states, [-1, d_model]), embedding))
 
 
-def misalignment(
+def guided_alignment_loss(
     attention_weights: tf.Tensor, alignment: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:
     """Return the weighted sum of -log(the attention that a head gives to the right places).

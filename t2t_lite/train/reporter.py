@@ -19,6 +19,7 @@ from t2t_lite import progress
 
 _DECAY = 0.99  # of the running means, a step
 _SUMMARY_STEPS = 100  # between two points of TensorBoard's curves
+_SHOWN_STEPS = 100  # after a shape was compiled, in which lines tell how many there are
 
 
 class RunningMean:
@@ -63,6 +64,20 @@ class Reporter:
         self._progress = progress.Progress("step", stream=stream, first=first_step)
         self._loss, self._steps_per_second = RunningMean(), RunningMean()
         self._tokens_per_second = RunningMean()
+        self._shapes, self._last_compiled = 0, 0
+
+    def compiled(self, step: int, shape: str, seconds: float) -> None:
+        """Report that an update was compiled first, for a shape of batch that is new.
+
+        The first has a line. Of the others, which are as many as there are shapes, the lines of
+        the next hundred updates tell the number.
+        """
+        self._shapes, self._last_compiled = self._shapes + 1, step
+        if self._shapes == 1:
+            self.line(
+                f"step {step}: compiled for batches of {shape} in {seconds:.1f} s; each further "
+                "shape is compiled when it first comes"
+            )
 
     def step(
         self, step: int, *, loss: float, learning_rate: float, tokens: int, seconds: float | None
@@ -82,6 +97,8 @@ class Reporter:
         figures = f"loss {self._loss.value:.3f}  rate {learning_rate:.2e}"
         if not math.isnan(self._tokens_per_second.value):
             figures += f"  {self._tokens_per_second.value:,.0f} tokens/s"
+        if self._shapes > 1 and step - self._last_compiled < _SHOWN_STEPS:
+            figures += f"  {self._shapes} shapes compiled"
         self._progress.update(
             step, self._last_step, figures=figures, is_last=step == self._last_step
         )

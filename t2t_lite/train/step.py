@@ -27,7 +27,7 @@ class StepResult(NamedTuple):
     """
 
     loss: tf.Tensor
-    likelihood: tf.Tensor
+    negative_log_likelihood: tf.Tensor
     gradient_norm: tf.Tensor
 
 
@@ -115,7 +115,7 @@ class TrainStep:
             self._replica_step, args=(local, step, learning_rate), kwargs={"parts": parts}
         )
         norm = self._strategy.experimental_local_results(results.gradient_norm)[0]
-        return StepResult(self._sum(results.loss), self._sum(results.likelihood), norm)
+        return StepResult(self._sum(results.loss), self._sum(results.negative_log_likelihood), norm)
 
     def _sum(self, per_replica) -> tf.Tensor:
         return self._strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
@@ -135,7 +135,7 @@ class TrainStep:
             return True
 
         tf.cond(tf.math.is_finite(norm), update, lambda: False)
-        return StepResult(losses.smoothed, losses.likelihood, norm)
+        return StepResult(losses.smoothed, losses.negative_log_likelihood, norm)
 
     def _accumulate(self, batch, seed, *, parts):
         """Sum losses and gradients over micro-batches, one after the other."""
@@ -176,7 +176,7 @@ class TrainStep:
             total = losses.smoothed
             if self._align:
                 guided = f"decoder_{self._hparams.num_decoder_layers // 2}/cross_attention"
-                total += self._hparams.guided_alignment * loss.misalignment(
+                total += self._hparams.guided_alignment * loss.guided_alignment_loss(
                     attended[guided].weights(num_heads=1)[:, 0],
                     self._align(batch["inputs"], batch["targets"]),
                     batch["weights"],

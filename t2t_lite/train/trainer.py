@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from t2t_lite import config, errors
@@ -27,10 +26,12 @@ from t2t_lite.train import (
     devices,
     evaluator,
     interruption,
+    memory,
     optimizer,
     reporter,
     schedule,
     throughput,
+    warm_start,
 )
 from t2t_lite.train import options as trainer_options
 from t2t_lite.train import step as steps
@@ -68,7 +69,7 @@ def prepare(
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     data = manifest.load(data_dir, problem)
-    task = catalog.kind(problem.task)(vocabulary.load(data.vocabulary_path))
+    task = catalog.task_class(problem.task)(vocabulary.load(data.vocabulary_path))
     if hparams.guided_alignment and task.alignment is None:
         raise errors.UserError(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
@@ -89,7 +90,7 @@ def prepare(
         random_seed=options.random_seed,
     )
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
-    _check_memory(problem, data_dir, hparams=hparams, vocab_size=run.vocab_size)
+    memory.check(problem, data_dir, hparams=hparams, vocab_size=run.vocab_size)
     return Training(
         problem,
         task,
@@ -186,7 +187,9 @@ class Training:
         )
         self._remarks = self._check_evaluation()
         if options.warm_start_from and not checkpoint.list_checkpoints(self._directory):
-            self._remarks += self._warm_start(options.warm_start_from)
+            self._remarks += warm_start.load(
+                options.warm_start_from, self._variables, self._identity
+            )
         self._data_times_then = self._data_times()
         self._throughput = throughput.Throughput()
         self._skipped = 0
@@ -267,15 +270,15 @@ class Training:
             scale=self._hparams.learning_rate_scale,
         )
         start = time.monotonic()
-        with pipeline.naming_damage(self._problem, self._data_dir):
+        with pipeline.explain_damage(self._problem, self._data_dir):
             batch = next(self.batches)
         is_new = self.train_step.is_new(batch)
-        with _naming_failures(step, batch):
+        with _explain_failures(step, batch):
             result = self.train_step(batch, step=step, learning_rate=rate)
             loss, norm = float(result.loss), float(result.gradient_norm)
         seconds = time.monotonic() - start
         if is_new:
-            report.line(f"step {step}: compiled for batches of {_shape(batch)} in {seconds:.1f} s")
+            report.compiled(step, _shape(batch), seconds)
         if not math.isfinite(norm):
             self._skip(step, batch, loss=loss, norm=norm, report=report)
         timed = None if is_new else seconds  # compiling is no training
@@ -292,17 +295,6 @@ class Training:
             return pipeline.packed_batches(self._problem, self._data_dir, **sizes)
         buckets = self._hparams.max_buckets
         return pipeline.train_batches(self._problem, self._data_dir, **sizes, max_buckets=buckets)
-
-    def _too_long(self) -> int:
-        """Count the training pairs that the pipeline leaves out.
-
-        From the manifest's histogram, whose long lengths are rounded up: a few pairs just over a
-        limit that is no such length are not in the count.
-        """
-        data = manifest.load(self._data_dir, self._problem)
-        table = data.lengths("train", is_reversed=self._problem.is_reversed)
-        limit = manifest.round_length(np.array(self._hparams.max_length))
-        return int(table[table[:, :2].max(axis=1) > limit, 2].sum())
 
     def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
         """Count a step whose update was left out; stop where that is one too many."""
@@ -382,36 +374,6 @@ class Training:
             raise errors.UserError(f"--early_stopping_patience compares dev scores: {remark}")
         return [remark]
 
-    def _warm_start(self, source: str) -> list[str]:
-        """Take the weights whose names and shapes match; say what is left over on either side.
-
-        Raises UserError for weights of another vocabulary and where none fits.
-        """
-        prefix = checkpoint.resolve(source)
-        of_source = checkpoint.identity_of(prefix)
-        if of_source and of_source.vocabulary != self._identity.vocabulary:
-            old, new = of_source.vocabulary, self._identity.vocabulary
-            raise errors.UserError(
-                f"--warm_start_from={source} was trained with another vocabulary (SHA-256 "
-                f"{identities.shown(old)}..., here {identities.shown(new)}...): its weights stand "
-                "for other tokens; give data that were generated with its vocabulary"
-            )
-        missing, unused = checkpoint.restore_fitting_weights(prefix, self._variables)
-        count = len(self._variables) - len(missing)
-        if not count:
-            raise errors.UserError(
-                f"--warm_start_from={source}: none of its weights has the name and shape of one of "
-                "this model's; give a model of like size"
-            )
-        remarks = [f"warm start: {count} of {len(self._variables)} weights from {prefix}"]
-        if of_source and (difference := of_source.difference(self._identity)):
-            remarks.append(f"warm start: the model is another one: {difference}")
-        if missing:
-            remarks.append(f"warm start: keep their random start: {', '.join(missing)}")
-        if unused:
-            remarks.append(f"warm start: are not used: {', '.join(unused)}")
-        return remarks
-
     def _settings(self) -> dict[str, Any]:
         """Return what all workers must have in common."""
         settings = dataclasses.asdict(self._hparams) | dataclasses.asdict(self._run)
@@ -445,8 +407,11 @@ class Training:
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
             f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
-        if too_long := self._too_long():
-            limit = f"max_length={self._hparams.max_length} tokens"
+        if self._is_chief:
+            report.line(f"curves: tensorboard --logdir={self._directory}")
+        max_length = self._hparams.max_length
+        if too_long := pipeline.count_too_long(self._problem, self._data_dir, max_length):
+            limit = f"{max_length=} tokens"
             report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
         for remark in self._remarks:
             report.line(remark)
@@ -474,48 +439,11 @@ def _precision(choice: str, directory: str | pathlib.Path) -> str:
     return devices.precision(choice)
 
 
-def _check_memory(
-    problem: problems.Problem,
-    data_dir: str | pathlib.Path,
-    *,
-    hparams: config.HParams,
-    vocab_size: int,
-) -> None:
-    """Raise UserError where training needs more memory than the machine has.
-
-    The system would kill the process without a word. A GPU's memory is not counted: when that is
-    full, TensorFlow says so.
-    """
-    if tf.config.list_physical_devices("GPU"):
-        return
-    sizes = {"batch_tokens": hparams.batch_tokens, "max_length": hparams.max_length}
-    if hparams.packing:
-        shapes = [pipeline.packed_shape(problem, data_dir, **sizes)]
-    else:
-        shapes = pipeline.bucket_shapes(problem, data_dir, **sizes, max_buckets=hparams.max_buckets)
-    needs = [
-        cost.memory(hparams, vocab_size, batch=batch, source=source, target=target)
-        for batch, source, target in shapes
-    ]
-    weights, batch = max(needs)
-    has = devices.memory()
-    if weights + batch > has:
-        count = cost.num_parameters(hparams, vocab_size)
-        lower = "d_model, d_ff or the number of layers"
-        if weights <= has:
-            lower = "max_tokens_per_device, batch_tokens or max_length"
-        raise errors.UserError(
-            f"training {count:,} parameters needs at least {(weights + batch) / 1e9:,.1f} GB of "
-            f"memory (weights, gradients and moments {weights / 1e9:,.1f}, a batch "
-            f"{batch / 1e9:,.1f}), and {has / 1e9:,.1f} GB are free here: lower {lower}"
-        )
-
-
 @contextlib.contextmanager
-def _naming_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[None]:
+def _explain_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[None]:
     """Turn what TensorFlow raises for a lost worker and full memory into what to do about it."""
     try:
-        with agreement.naming_loss(f"at step {step}"):
+        with agreement.explain_lost_worker(f"at step {step}"):
             yield
     except tf.errors.ResourceExhaustedError as error:
         raise errors.UserError(

@@ -1,3 +1,5 @@
+"""t2t-lite-decoder: files, pipes, splits, scores, what goes on after an interruption."""
+
 import concurrent.futures
 import os
 import pty

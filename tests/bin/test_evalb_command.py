@@ -1,3 +1,5 @@
+"""t2t-lite-evalb: its report is that of the original EVALB."""
+
 import json
 import subprocess
 import sys

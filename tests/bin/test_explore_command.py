@@ -10,7 +10,9 @@ import urllib.request
 import pytest
 import tiny_run
 
+import t2t_lite
 from t2t_lite.bin import explore
+from t2t_lite.serving import export
 
 pytestmark = pytest.mark.integration
 
@@ -18,6 +20,13 @@ pytestmark = pytest.mark.integration
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return tiny_run.write(tmp_path_factory.mktemp("explore"))
+
+
+@pytest.fixture(scope="module")
+def exported(run, tmp_path_factory):
+    path = tmp_path_factory.mktemp("export")
+    export.export(run, path)
+    return path
 
 
 def _explore(run, *more):
@@ -45,6 +54,40 @@ def test_a_file_of_texts(run, tmp_path):
     assert _explore(run, f"--decode_from_file={source}", f"--html={target}") == 0
     data = target.read_text().split('id="data">')[1].split("</script>")[0]
     assert [text["text"] for text in json.loads(data)["texts"]] == ["a dog runs", "he sleeps"]
+
+
+def test_an_export_shows_what_it_answers_with(exported, tmp_path, capsys):
+    target = tmp_path / "out.html"
+    flags = [f"--export_dir={exported}", "--text=a dog runs", f"--html={target}"]
+    assert explore.main(["t2t-lite-explore", *flags]) == 0
+    data = target.read_text().split('id="data">')[1].split("</script>")[0]
+    content = json.loads(data)
+    (text,) = content["texts"]
+    outputs = t2t_lite.load(exported).nbest(["a dog runs"])[0]
+    shown = text["translation"]["hypotheses"]
+    assert [(each["text"], each["score"]) for each in shown] == [
+        (output.text, output.score) for output in outputs
+    ]
+    assert len(outputs) == 4
+    assert text["attention"] == {}
+    assert text["search"] is None
+    assert "--output_dir" in content["about"]["missing"]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--output_dir=a", "--export_dir=b"],
+        ["--export_dir=b", "--checkpoint_path=c"],
+        ["--export_dir=b", "--decode_hparams=beam_size=2"],
+        ["--export_dir=nowhere"],
+    ],
+)
+def test_a_run_or_an_export(flags, capsys):
+    assert explore.main(["t2t-lite-explore", *flags]) in (1, 2)
+    (error,) = capsys.readouterr().err.splitlines()
+    assert re.search("--output_dir|--export_dir|no version", error)
 
 
 @pytest.mark.parametrize(

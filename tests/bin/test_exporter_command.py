@@ -1,3 +1,5 @@
+"""t2t-lite-exporter: versions, what it refuses, what a full disk leaves."""
+
 import subprocess
 import sys
 

@@ -1,3 +1,5 @@
+"""t2t-lite-query-server against a running server: text, files, errors."""
+
 import io
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import tiny_run
 from t2t_lite import errors
 from t2t_lite.bin import query_server
 from t2t_lite.decode import files, translator
-from t2t_lite.serving import client, export, loopback
+from t2t_lite.serving import client, export, loopback, served_model
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +25,7 @@ def run_dir(tmp_path_factory):
 def server(run_dir, tmp_path_factory):
     path = tmp_path_factory.mktemp("export")
     export.export(run_dir, path)
-    with loopback.Server(loopback.Model(path, warm_up=False), "tiny") as server:
+    with loopback.Server(served_model.Model(path, warm_up=False), "tiny") as server:
         yield server
 
 

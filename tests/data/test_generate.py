@@ -261,21 +261,6 @@ def test_symbols_are_learnt_as_such_and_references_kept(tmp_path):
     assert made.splits["train"]["dropped"]["empty"] == 20
 
 
-def test_the_vocabulary_sample_is_spread_evenly(problem, raw_dir, monkeypatch):
-    monkeypatch.setattr(generate, "_SAMPLE_CHARACTERS", 100_000)
-    read = generate._Reader(problem, raw_dir, None, 1_000)
-    pairs, sample, symbols = generate._survey(read, 0, lambda *_: None)
-    assert pairs == 12_500
-    assert not symbols
-    assert 40_000 < sum(map(len, sample)) <= 100_000
-    numbers = [int(text.split()[-1]) for text in sample[::2]]
-    assert numbers == sorted(numbers)
-    quarters = collections.Counter(4 * number // 12_500 for number in numbers)
-    assert all(0.2 < n / len(numbers) < 0.3 for n in quarters.values())
-    read.chunk_pairs = 777
-    assert generate._survey(read, 0, lambda *_: None)[1] == sample
-
-
 def test_manifest_is_plain_json(made):
     content = json.loads((made.data_dir / "parallel_text.manifest.json").read_text())
     assert content["problem"] == "parallel_text"

@@ -238,7 +238,7 @@ def test_a_corrupt_record_is_named(small, tmp_path):
     iterator = iter(pipeline.train_batches(small.problem, tmp_path, **OPTIONS, seed=0))
 
     def consume():
-        with pipeline.naming_damage(small.problem, tmp_path):
+        with pipeline.explain_damage(small.problem, tmp_path):
             for _ in range(100):
                 next(iterator)
 

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import gzip
-import os
 import random
 import signal
 import subprocess
@@ -13,9 +12,9 @@ import time
 import numbered_corpus
 import pytest
 
-from t2t_lite import errors
+from t2t_lite import errors, locks
 from t2t_lite.data import generate as generation
-from t2t_lite.data import resuming, spill
+from t2t_lite.data import spill
 from t2t_lite.text import cleaning
 
 
@@ -97,39 +96,20 @@ def test_who_comes_when_another_has_just_finished_takes_its_data(
     problem, raw_dir, tmp_path, monkeypatch
 ):
     """It finds no manifest, then gets the lock: the data of before must not be touched."""
-    only_one = resuming.only_one
+    only_one = locks.only_one
 
     @contextlib.contextmanager
-    def after_another(path):
-        monkeypatch.setattr(resuming, "only_one", only_one)
+    def after_another(path, **kwargs):
+        monkeypatch.setattr(locks, "only_one", only_one)
         made.append(numbered_corpus.generate(problem, raw_dir, tmp_path))
-        with only_one(path):
+        with only_one(path, **kwargs):
             yield
 
     made = []
-    monkeypatch.setattr(resuming, "only_one", after_another)
+    monkeypatch.setattr(locks, "only_one", after_another)
     made.append(numbered_corpus.generate(problem, raw_dir, tmp_path))
     assert made[0] == made[1]
     made[0].check_files(hashes=True)
-
-
-def test_a_lock_file_that_was_just_removed_is_no_lock(tmp_path, monkeypatch):
-    path = tmp_path / "data" / "lock"
-    opened = []
-    locked = resuming._locked
-
-    def removed_meanwhile(path):
-        opened.append(locked(path))
-        if len(opened) == 1:
-            path.unlink()
-        return opened[-1]
-
-    monkeypatch.setattr(resuming, "_locked", removed_meanwhile)
-    with resuming.only_one(path):
-        assert os.path.samestat(os.fstat(opened[1].fileno()), path.stat())
-        with pytest.raises(errors.UserError, match="another process"), resuming.only_one(path):
-            pass
-    assert not path.parent.exists()
 
 
 @pytest.mark.parametrize("when", ["gathering", "finishing"])

@@ -1,3 +1,5 @@
+"""Processes that share work: every task is done once, and one that dies is told of."""
+
 import os
 
 import pytest

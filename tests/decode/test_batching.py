@@ -1,3 +1,5 @@
+"""Batches by length: every sentence once, in order again, within the limits."""
+
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -1,4 +1,7 @@
+"""The cached decoder gives what the whole decoder gives, one position at a time."""
+
 import dataclasses
+from unittest import mock
 
 import keras
 import numpy as np
@@ -75,6 +78,10 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"pre_norm": True},
         {"d_k": 4, "d_v": 6, "num_heads": 3},
         {"position_encoding": "learned", "max_length": 5},
+        {"attention_function": "dot"},
+        {"attention_function": "additive"},
+        {"attention_window": 2},
+        {"attention_window": 5, "attention_function": "additive"},
     ],
     ids=str,
 )
@@ -111,6 +118,23 @@ def test_padding_of_the_source_changes_nothing():
     )
     for (logits, _), (padded_logits, _) in pairs:
         np.testing.assert_allclose(logits, padded_logits, atol=2e-5)
+
+
+def test_the_cache_of_restricted_attention_stops_growing():
+    """It holds the 3 times of the window and the 4 newest, of 2 beams each."""
+    model, sizes = _model(attention_window=3), []
+    grow = cached_decoder.CachedDecoder.grow
+
+    def grow_and_tell(decoder, *args):
+        state = grow(decoder, *args)
+        sizes.append((state.slots.shape[1], state.caches[0].keys.shape[2]))
+        return state
+
+    with mock.patch.object(cached_decoder.CachedDecoder, "grow", grow_and_tell):
+        for _ in _step_through(model, INPUTS, num_beams=2, num_steps=60):
+            pass
+    assert len(sizes) == 14
+    assert max(sizes) <= ((3 + 4) * 2, (3 + 4) * 2)
 
 
 def test_an_ensemble_has_the_mean_probability():

@@ -1,3 +1,5 @@
+"""The best extensions, against a plain definition of them."""
+
 import numpy as np
 import pytest
 import tensorflow as tf

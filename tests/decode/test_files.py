@@ -1,3 +1,5 @@
+"""Files of text: windows, the journal, what an interruption leaves."""
+
 import dataclasses
 import gzip
 

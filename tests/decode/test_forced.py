@@ -1,3 +1,5 @@
+"""Token scores, alignments and the forms of output that show them."""
+
 import json
 
 import pytest

@@ -1,3 +1,5 @@
+"""Scores of given outputs agree with training's loss."""
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -42,7 +44,7 @@ def test_agrees_with_the_training_loss(model):
     tokens = sum(score.num_tokens for score in scores)
     assert tokens == int(tf.reduce_sum(weights))
     mean = -sum(score.log_probability for score in scores) / tokens
-    assert mean == pytest.approx(float(losses.likelihood), rel=1e-5)
+    assert mean == pytest.approx(float(losses.negative_log_likelihood), rel=1e-5)
 
 
 def test_agrees_with_the_search(model):

@@ -1,3 +1,5 @@
+"""The translator: options, batches, ensembles, prefixes, cuts."""
+
 import numpy as np
 import pytest
 import tensorflow as tf

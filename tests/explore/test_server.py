@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 
+import hostile_texts
 import numpy as np
 import pytest
 import tiny_run
@@ -12,49 +13,6 @@ from t2t_lite import errors
 from t2t_lite.explore import attending, saving, server
 
 TEXT = tiny_run.SENTENCES[2]
-SCRIPT = "<script>document.title='owned'</script>"
-HOSTILE = {
-    "HTML": SCRIPT,
-    "an image": "<img src=x onerror=document.title='owned'>",
-    "end of script": "</script><script>document.title='owned'</script>",
-    "comment": "<!-- <script>",
-    "entity": "&lt;b&gt; &#0; &amp;",
-    "quotes": "\"'`${document.title='owned'}",
-    "link": "javascript:document.title='owned'",
-    "SVG": "<svg onload=document.title='owned'>",
-    "template": "{{7*7}} <%= 7 %> ${7}",
-    "hash": "#view=model&text=other",
-    "percent": "%00%ff%u2028 %",
-    "backslashes": "\\u003cscript\\u003e \\",
-    "JSON": '{"text": null}',
-    "right to left": "שלום עולם مرحبا",
-    "override": "a \u202edog\u202c runs",
-    "isolates": "\u2066a\u2069 \u2067dog",
-    "NUL": "\x00",
-    "NUL inside": "a dog\x00runs",
-    "controls": "".join(map(chr, range(1, 32))),
-    "line separators": "a\u2028dog\u2029runs\x85",
-    "newlines": "a\r\ndog\n\nruns",
-    "tabs": "\ta\tdog\t",
-    "empty": "",
-    "spaces": " \t \u2003",
-    "surrogate": "\ud800 dog",
-    "pair turned": "\udc00\ud83d",
-    "emoji": "👩‍👩‍👧‍👦 runs 🏳️‍🌈",
-    "combining": "a" + "\u0301" * 300,
-    "zero width": "a\u200bdog\ufeff",
-    "astral": "𝔘𝔫𝔦𝔠𝔬𝔡𝔢",
-    "private": "\ue000\U0010ffff",
-    "noncharacters": "\ufffe\uffff",
-    "subword sign": "\u2581\u2581a",
-    "byte piece": "<0x41><s></s><pad>",
-    "marks": "⟨end⟩ ⟨start⟩",
-    "brackets": "(S (NP XX )NP )S",
-    "a long word": "x" * 5000,
-    "many words": "a dog runs " * 500,
-    "1 MB": "dog runs " * 116_508,
-    "1 MB of one letter": "x" * 1_048_576,
-}
 
 
 def _ask(page, path, body=None, **headers):
@@ -137,9 +95,9 @@ def test_the_page_may_load_nothing_from_elsewhere(page):
     assert _ask(page, "api/about", Host=f"localhost:{page.port}")[0] == 200
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("text", hostile_texts.TEXTS.values(), ids=hostile_texts.TEXTS)
 def test_hostile_texts_are_answered(page, text):
-    assert len(HOSTILE) == 40
+    assert len(hostile_texts.TEXTS) == 40
     status, body, _ = _ask(page, "api/translation", {"text": text})
     assert status == 200
     found = json.loads(body)
@@ -153,8 +111,8 @@ def test_hostile_texts_are_answered(page, text):
 
 
 def test_a_saved_page_holds_no_foreign_markup(answers):
-    saved = saving.page(answers, [(SCRIPT, None), ("</script><b>", "<!--")])
-    assert SCRIPT not in saved
+    saved = saving.page(answers, [(hostile_texts.SCRIPT, None), ("</script><b>", "<!--")])
+    assert hostile_texts.SCRIPT not in saved
     assert "</script><b>" not in saved
     assert "<!--" not in saved
     assert "unsafe" not in saved

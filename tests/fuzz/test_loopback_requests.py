@@ -11,8 +11,11 @@ from fuzz import inputs
 from hypothesis import given
 from hypothesis import strategies as st
 
-loopback = pytest.importorskip("t2t_lite.serving.loopback", reason="needs tensorflow-serving-api")
-from tensorflow_serving.apis import predict_pb2  # noqa: E402  (it is there)
+from t2t_lite.serving import loopback, served_model
+
+predict_pb2 = pytest.importorskip(
+    "tensorflow_serving.apis.predict_pb2", reason="needs tensorflow-serving-api"
+)
 
 _PREDICT = "/tensorflow.serving.PredictionService/Predict"
 _PATHS = ["/v1/models/echo:predict"] * 6 + [
@@ -66,7 +69,7 @@ def server(folder):
     echo = _Echo()
     signatures = {"serving_default": echo.translate, "score": echo.score, "from_ids": echo.from_ids}
     tf.saved_model.save(echo, str(folder / "export" / "1"), signatures=signatures)  # pyright: ignore
-    with loopback.Server(loopback.Model(folder / "export", warm_up=False), "echo") as running:
+    with loopback.Server(served_model.Model(folder / "export", warm_up=False), "echo") as running:
         yield running
 
 

@@ -73,7 +73,7 @@ def test_smoothed_loss_and_likelihood_agree(golden):
     expected = float(golden.arrays["loss/smoothed_mean"])
     assert float(losses.smoothed) - constant == pytest.approx(expected, abs=LOSS)
     expected = float(golden.arrays["loss/eval_mode_mean"])
-    assert float(losses.likelihood) == pytest.approx(expected, abs=LOSS)
+    assert float(losses.negative_log_likelihood) == pytest.approx(expected, abs=LOSS)
 
 
 def _gradients(golden):

@@ -1,3 +1,5 @@
+"""EVALB's rules, by hand and against the original program's figures."""
+
 import dataclasses
 import io
 import re

@@ -1,3 +1,5 @@
+"""Trees and their linear forms, there and back."""
+
 import io
 import random
 import re

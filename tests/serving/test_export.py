@@ -1,3 +1,5 @@
+"""Exports: stock operations only, documented signatures, whole versions."""
+
 import os
 import pathlib
 import shutil
@@ -8,7 +10,7 @@ import tensorflow as tf
 import tiny_run
 from tensorflow.core.protobuf import saved_model_pb2
 
-from t2t_lite import errors
+from t2t_lite import errors, locks
 from t2t_lite.serving import export
 
 # Of core TensorFlow and TensorFlow Text: what a stock TensorFlow Serving has.
@@ -125,6 +127,17 @@ def test_failed_export_leaves_nothing(run_dir, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         export.export(run_dir, tmp_path / "export")
     assert list((tmp_path / "export").iterdir()) == []
+
+
+def test_what_killed_exports_left_is_removed_and_what_others_write_is_not(tmp_path):
+    for name in (".incomplete-dead", ".incomplete-alive"):
+        (tmp_path / name / "variables").mkdir(parents=True)
+    (tmp_path / ".incomplete-dead.lock").touch()
+    (tmp_path / ".incomplete-gone.lock").touch()
+    with locks.only_one(tmp_path / ".incomplete-alive.lock"):
+        export._remove_leftovers(tmp_path)
+        names = {path.name for path in tmp_path.iterdir()}
+        assert names == {".incomplete-alive", ".incomplete-alive.lock"}
 
 
 def test_a_version_taken_meanwhile_is_passed_over(tmp_path):

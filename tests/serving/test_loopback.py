@@ -14,14 +14,14 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.serving import client, loopback
+from t2t_lite.serving import client, loopback, served_model
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
 def server(export_dir):
-    model = loopback.Model(export_dir, warm_up=False)
+    model = served_model.Model(export_dir, warm_up=False)
     with loopback.Server(model, "tiny") as server:
         yield server
 
@@ -106,7 +106,7 @@ def test_waits_for_a_server_that_starts_later(export_dir, rest):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    model = loopback.Model(export_dir, warm_up=False)
+    model = served_model.Model(export_dir, warm_up=False)
     with loopback.Server(model, "tiny", **{"rest_port" if rest else "port": port}):
         thread.join()
     assert len(answers) == 1
@@ -123,7 +123,7 @@ def test_wrong_port_is_named(server, rest):
 
 
 def test_a_port_in_use_is_one_line(server, export_dir):
-    model = loopback.Model(export_dir, warm_up=False)
+    model = served_model.Model(export_dir, warm_up=False)
     for name, port in (("port", server.port), ("rest_port", server.rest_port)):
         with pytest.raises(errors.UserError, match=f"port {port} cannot be had"):
             loopback.Server(model, "tiny", **{name: port})
@@ -132,14 +132,14 @@ def test_a_port_in_use_is_one_line(server, export_dir):
 
 def test_warm_up_requests_run_before_it_serves(export_dir, monkeypatch):
     sizes = []
-    run = loopback.Version.run
+    run = served_model.Version.run
 
     def counting(self, name, inputs):
         sizes.append((name, len(next(iter(inputs.values())))))
         return run(self, name, inputs)
 
-    monkeypatch.setattr(loopback.Version, "run", counting)
-    loopback.Model(export_dir).close()
+    monkeypatch.setattr(served_model.Version, "run", counting)
+    served_model.Model(export_dir).close()
     assert [size for name, size in sizes if name == "serving_default"] == [1, 8, 32]
     assert {name for name, _ in sizes} == {
         *("serving_default", "nbest", "score", "tokenize", "from_ids")
@@ -155,7 +155,7 @@ def _wait_for(condition):
 
 def test_a_new_version_takes_the_place_of_the_old_and_no_request_fails(export_dir, tmp_path):
     shutil.copytree(export_dir / "1", tmp_path / "export" / "1")
-    model = loopback.Model(tmp_path / "export", warm_up=False)
+    model = served_model.Model(tmp_path / "export", warm_up=False)
     stop = threading.Event()
     with (
         loopback.Server(model, "tiny", poll_wait=0.1) as server,
@@ -185,7 +185,7 @@ def test_a_new_version_takes_the_place_of_the_old_and_no_request_fails(export_di
 def test_a_damaged_version_is_reported_and_the_old_one_serves_on(export_dir, tmp_path):
     shutil.copytree(export_dir / "1", tmp_path / "1")
     lines = []
-    model = loopback.Model(tmp_path, warm_up=False, report=lines.append)
+    model = served_model.Model(tmp_path, warm_up=False, report=lines.append)
     (tmp_path / "2").mkdir()
     for _ in range(7):
         model.refresh()
@@ -200,17 +200,17 @@ def test_a_damaged_version_is_reported_and_the_old_one_serves_on(export_dir, tmp
 def test_labels_choose_what_is_served(export_dir, tmp_path):
     for number in ("1", "0002", "3"):
         shutil.copytree(export_dir / "1", tmp_path / number)
-    model = loopback.Model(tmp_path, labels={"stable": 1, "canary": 2}, warm_up=False)
-    assert model.version("m", loopback.Choice(label="stable")).number == 1
-    assert model.version("m", loopback.Choice(label="canary")).number == 2
+    model = served_model.Model(tmp_path, labels={"stable": 1, "canary": 2}, warm_up=False)
+    assert model.version("m", served_model.Choice(label="stable")).number == 1
+    assert model.version("m", served_model.Choice(label="canary")).number == 2
     assert model.newest.number == 2
     with pytest.raises(loopback.protocol.Refused, match=r"Specific\(m, 3\)"):
-        model.version("m", loopback.Choice(number=3))
+        model.version("m", served_model.Choice(number=3))
     model.close()
     with pytest.raises(errors.UserError, match=r"label best is of version 7, but .* has 1, 2, 3"):
-        loopback.Model(tmp_path, labels={"best": 7}, warm_up=False)
+        served_model.Model(tmp_path, labels={"best": 7}, warm_up=False)
     with pytest.raises(errors.UserError, match="no folder"):
-        loopback.Model(tmp_path / "nowhere")
+        served_model.Model(tmp_path / "nowhere")
 
 
 def test_a_client_killed_in_the_middle_harms_nobody(server, model, capfd):

@@ -24,7 +24,7 @@ import pytest
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.serving import client, loopback
+from t2t_lite.serving import client, loopback, served_model
 
 pytestmark = pytest.mark.integration
 SERVE = pathlib.Path(__file__).parents[2] / "scripts" / "serve.sh"
@@ -33,7 +33,7 @@ LABELS = "stable=1"
 
 @contextlib.contextmanager
 def _loopback(export_dir):
-    model = loopback.Model(export_dir, labels={"stable": 1}, num_threads=2, warm_up=False)
+    model = served_model.Model(export_dir, labels={"stable": 1}, num_threads=2, warm_up=False)
     with loopback.Server(model, "tiny") as server:
         yield server.port, server.rest_port
 

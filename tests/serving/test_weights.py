@@ -1,3 +1,5 @@
+"""Weights of an export: their size, and what rounding to int8 costs."""
+
 import numpy as np
 import pytest
 import tensorflow as tf

@@ -114,3 +114,32 @@ def test_broken_tmx_is_named(tmp_path, text):
 def test_one_side_alone_is_not_found(tmp_path):
     (tmp_path / "train.en").write_text("a\n")
     assert bitexts.find(tmp_path, "train", SIDES) == []
+
+
+def test_ranges_read_what_all_reads(tmp_path):
+    """Whatever the ends of lines and of the file, and bytes that are marks at the start only."""
+    mark = "\ufeff".encode()
+    texts = [
+        *(b"", b"a", b"a\n", b"a\nb", b"a\r\nb\n\nc\rd\n", b"\n\n\n"),
+        mark + b"a\n" + mark + b"b\n\xff\n" + b"long " * 2_000_000 + b"\nend",
+    ]
+    for number, text in enumerate(texts):
+        paths = [tmp_path / f"{number}.en", tmp_path / f"{number}.de"]
+        for path in paths:
+            path.write_bytes(text)
+        pairs = list(bitexts.read(paths, SIDES))
+        for every in (1, 2, 3, 100):
+            ranges = bitexts.ranges(paths, every)
+            assert ranges is not None
+            assert [place.first for place in ranges] == list(range(0, len(pairs), every))
+            sides = [bitexts.read_range(place) for place in ranges]
+            assert [pair for side in sides for pair in zip(*side, strict=True)] == pairs
+
+
+def test_only_plain_files_have_ranges(tmp_path):
+    for names in (["a.en.gz", "a.de"], ["a.en.sgm", "a.de.sgm"], ["a.tsv"]):
+        assert bitexts.ranges([tmp_path / name for name in names], 2) is None
+    (tmp_path / "a.en").write_text("a\nb\n")
+    (tmp_path / "a.de").write_text("a\n")
+    with pytest.raises(errors.UserError, match=r"a\.en has 2 lines, .*a\.de has 1"):
+        bitexts.ranges([tmp_path / "a.en", tmp_path / "a.de"], 2)

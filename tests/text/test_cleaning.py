@@ -1,3 +1,5 @@
+"""Why pairs are dropped, by small examples."""
+
 import pytest
 
 from t2t_lite.text import cleaning

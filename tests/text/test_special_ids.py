@@ -1,3 +1,5 @@
+"""The ids that every vocabulary shares."""
+
 import numpy as np
 
 from t2t_lite.text import special_ids

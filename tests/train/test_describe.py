@@ -20,8 +20,9 @@ SMALL = config.HParams(
         SMALL,
         dataclasses.replace(SMALL, pre_norm=True),
         dataclasses.replace(SMALL, position_encoding="learned", max_length=40),
+        dataclasses.replace(SMALL, attention_function="additive"),
     ],
-    ids=["paper", "pre-norm", "learned positions"],
+    ids=["paper", "pre-norm", "learned positions", "additive"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61)

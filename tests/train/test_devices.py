@@ -1,7 +1,6 @@
 """What to train on: who is the chief, what TF_CONFIG may be, which GPUs take bfloat16."""
 
 import json
-import os
 import types
 
 import pytest
@@ -84,19 +83,3 @@ def test_bfloat16_is_for_gpus_that_multiply_it(monkeypatch, capabilities, expect
     )
     assert devices.precision("auto") == expected
     assert devices.precision("bfloat16") == "bfloat16"
-
-
-def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 1 << 24 < devices.memory() <= whole
-    file = tmp_path / "limit"
-    meminfo, limit = list(devices._MEMORY_LIMITS.values())[:2]
-    for number, text, expected in [
-        (meminfo, "MemTotal:  900 kB\nMemAvailable:     7 kB\n", 7 << 10),
-        (limit, "1000000\n", 1_000_000),
-        (limit, "max\n", whole),
-        (limit, f"{1 << 63}\n", whole),
-    ]:
-        file.write_text(text)
-        monkeypatch.setattr(devices, "_MEMORY_LIMITS", {str(file): number})
-        assert devices.memory() == expected

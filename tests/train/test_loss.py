@@ -51,7 +51,7 @@ def test_likelihood_ignores_smoothing_and_padding():
     states, embedding, targets, weights = _example()
     smoothed = loss.smoothed_cross_entropy(states, embedding, targets, weights, label_smoothing=0.1)
     plain = _plain(states, embedding, targets, weights, label_smoothing=0.0)
-    assert float(smoothed.likelihood) == pytest.approx(float(plain), rel=1e-6)
+    assert float(smoothed.negative_log_likelihood) == pytest.approx(float(plain), rel=1e-6)
     changed = tf.tensor_scatter_nd_update(states, [[1, 2]], [tf.fill([8], 9.0)])
     again = loss.smoothed_cross_entropy(changed, embedding, targets, weights, label_smoothing=0.1)
     assert float(again.smoothed) == pytest.approx(float(smoothed.smoothed), rel=1e-6)
@@ -91,5 +91,5 @@ def test_misalignment_is_what_the_head_misses():
     expected = 0.0
     for token, right in places.items():
         expected -= weights[token] * np.log(attention_weights[token][right].sum())
-    result = loss.misalignment(*map(tf.constant, (attention_weights, alignment, weights)))
+    result = loss.guided_alignment_loss(*map(tf.constant, (attention_weights, alignment, weights)))
     assert float(result) == pytest.approx(expected, rel=1e-5)

@@ -4,7 +4,7 @@ import { wall } from "./heads.js";
 import { COLORS, lines } from "./lines.js";
 import { matrix } from "./matrix.js";
 import { isMark, shown } from "./tokens.js";
-import { shareOf } from "./weights.js";
+import { PAPER, pageInks, shareOf } from "./weights.js";
 
 const KINDS = { encoder: "encoder: source over source", cross: "cross: output over source", decoder: "decoder: output over output" };
 const SHOWS = { wall: "all heads", lines: "lines", matrix: "matrix" };
@@ -50,15 +50,15 @@ export async function attentionView({ translation, about, source, state, change,
   const weight = weights.over(heads, over);
   const readout = element("p", { class: "readout", "aria-live": "off" });
   const chosen = state.query === undefined || state.query === null ? null : Number(state.query);
-  const drawing = show === "lines"
+  const draw = (inks) => show === "lines"
     ? lines({ weights, heads, ...sides, chosen, title, choose: (query) => change({ query: query === null ? null : String(query) }) })
-    : matrix({ weight, ...sides, title, tell: (text) => { readout.textContent = text; } });
+    : matrix({ weight, ...sides, title, inks, tell: (text) => { readout.textContent = text; } });
   parts.push(
-    scrolling(title, drawing),
+    scrolling(title, draw(pageInks())),
     readout,
     marks(weight, sides),
     element("p", { class: "buttons" },
-      element("button", { type: "button", class: "second", onclick: () => downloadDrawing(`attention-${kind}-${layer + 1}.svg`, drawing) }, "Save as SVG")),
+      element("button", { type: "button", class: "second", onclick: () => downloadDrawing(`attention-${kind}-${layer + 1}.svg`, draw(PAPER)) }, "Save as SVG")),
     unfolding("As a table", () =>
       table(
         `${title}${heads.length > 1 ? `, ${over}` : ""}: weight of each key (column) for each query (row)`,

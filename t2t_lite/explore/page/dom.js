@@ -78,11 +78,10 @@ export function download(name, text, type) {
 
 /** Save a drawing as a file that stands alone: black on white, its own font. */
 export function downloadDrawing(name, drawing) {
-  const copy = drawing.cloneNode(true);
-  copy.setAttribute("xmlns", SVG);
-  copy.setAttribute("color", "#000");
-  copy.setAttribute("font-family", "Helvetica, Arial, sans-serif");
-  download(name, new XMLSerializer().serializeToString(copy), "image/svg+xml");
+  drawing.setAttribute("xmlns", SVG);
+  drawing.setAttribute("color", "#000");
+  drawing.setAttribute("font-family", "Helvetica, Arial, sans-serif");
+  download(name, new XMLSerializer().serializeToString(drawing), "image/svg+xml");
 }
 
 /** Return a number with so many digits after the point, with a true minus sign. */

@@ -32,7 +32,7 @@ function change(changes) {
 function availableViews() {
   if (about.only) return [about.only];
   return Object.keys(VIEWS).filter((view) =>
-    (view !== "parse" || about.is_parser) && (view !== "search" || about.has_search) && (view !== "model" || about.description || about.curves));
+    (view !== "parse" || about.is_parser) && (view !== "attention" || about.has_tokens) && (view !== "search" || about.has_search) && (view !== "model" || about.description || about.curves));
 }
 
 async function show() {

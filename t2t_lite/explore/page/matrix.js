@@ -1,13 +1,13 @@
 // A matrix of weights: queries down, keys across, darker the larger, with values where they fit.
 import { element, svg } from "./dom.js";
 import { isMark, shown } from "./tokens.js";
-import { darkness, heatColor, paint } from "./weights.js";
+import { darkness, paint, textOn } from "./weights.js";
 
 const MOST_CELLS = 2500; // that are elements of their own; more are one picture
 const MOST_VALUES = 26; // columns in which values can be read
 
-/** Return the drawing of weight(query, key); tell(query, key) is called for the cell pointed at. */
-export function matrix({ weight, queries, keys, title, tell }) {
+/** Return the drawing of weight(query, key) in some inks; tell(text) is called for the cell pointed at. */
+export function matrix({ weight, queries, keys, title, tell, inks }) {
   const withValues = keys.length <= MOST_VALUES;
   const cell = withValues ? 34 : 16;
   const row = withValues ? 24 : 16;
@@ -16,7 +16,7 @@ export function matrix({ weight, queries, keys, title, tell }) {
   const top = 16 + 6.2 * longest(keys);
   const width = left + cell * keys.length + 6.2 * longest(keys) * 0.5 + 8;
   const height = top + row * queries.length + 4;
-  const [red, green, blue] = heatColor();
+  const [red, green, blue] = inks.heat;
   const drawing = svg(
     "svg",
     {
@@ -27,7 +27,7 @@ export function matrix({ weight, queries, keys, title, tell }) {
   );
   if (queries.length * keys.length > MOST_CELLS) {
     const canvas = element("canvas");
-    paint(canvas, weight, queries.length, keys.length);
+    paint(canvas, weight, queries.length, keys.length, inks);
     drawing.append(
       svg("image", {
         x: left, y: top, width: cell * keys.length, height: row * queries.length,
@@ -49,8 +49,7 @@ export function matrix({ weight, queries, keys, title, tell }) {
           drawing.append(
             svg("text", {
               x: place.x + (cell - 1) / 2, y: place.y + row / 2 + 3.5, "text-anchor": "middle",
-              "font-size": 10.5, class: value > 0.3 ? "on-heat" : "off-heat",
-              fill: value > 0.3 ? "var(--on-heat, #fff)" : "currentColor",
+              "font-size": 10.5, fill: textOn(value, inks),
             }, value.toFixed(2).replace(/^0/, "")),
           );
         }

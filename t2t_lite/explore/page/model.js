@@ -45,6 +45,11 @@ function parameters({ parts, parameters: all, table_3: paper, memory, flops, tok
 /** Return a line chart of [x, y] points with a table; `beside` are points drawn over it. */
 function chart(name, points, beside = null) {
   const all = [...points, ...(beside ?? [])].filter(([, y]) => Number.isFinite(y));
+  if (all.length === 1) {
+    const [[step, value]] = all;
+    return element("figure", {}, element("figcaption", {}, name),
+      element("p", { class: "best" }, short(value)), element("p", { class: "facts" }, `at step ${step.toLocaleString("en")}, the only one`));
+  }
   const [x0, x1] = extent(all.map(([x]) => x));
   const [y0, y1] = extent([...all.map(([, y]) => y), ...(Math.min(...all.map(([, y]) => y)) > 0 && name.includes("rate") ? [0] : [])]);
   const x = (value) => SIZE.left + ((value - x0) / (x1 - x0)) * (SIZE.width - SIZE.left - SIZE.right);
@@ -60,8 +65,7 @@ function chart(name, points, beside = null) {
     axis, steps,
     svg("text", { x: (SIZE.left + SIZE.width) / 2, y: SIZE.height - 12, "text-anchor": "middle" }, "step"),
     svg("path", { d: path(points), class: "curve", fill: "none" }),
-    beside ? svg("path", { d: path(beside), class: "curve beside", fill: "none" }) : null,
-    all.length === 1 ? svg("circle", { cx: x(all[0][0]), cy: y(all[0][1]), r: 4, class: "point" }) : null);
+    beside ? svg("path", { d: path(beside), class: "curve beside", fill: "none" }) : null);
   return element("figure", {}, element("figcaption", {}, name, beside ? " (dashed: as trained)" : ""), drawing,
     unfolding("As a table", () => table(`${name} over steps`, ["Step", name], points.map(([step, value]) => [step.toLocaleString("en"), short(value)]))));
 }

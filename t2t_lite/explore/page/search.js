@@ -98,7 +98,7 @@ function draw(steps, columns, byNumber, first, title) {
     boxes.push(svg("g", { class: `extension ${classOf(each)}`, transform: `translate(${x} ${y})` },
       svg("title", {}, `${words(number, byNumber)}: log-probability ${fixed(each.log_probability, 3)}, score ${fixed(each.score, 3)}; ${FATES[each.fate]}`),
       svg("rect", { ...BOX, rx: each.fate === "finished" || each.fate === "pushed out" ? 14 : 3 }),
-      svg("text", { x: 7, y: 18, "font-size": 12 }, clipped(shown(each.token), 9)),
+      svg("text", { x: 7, y: 18, "font-size": 12 }, clipped(shown(each.token), 8)),
       svg("text", { x: BOX.width - 6, y: 18, "font-size": 10, "text-anchor": "end" }, fixed(score, 1))));
   }
   const heads = steps.map((step, column) =>

@@ -11,23 +11,23 @@ export function translationView({ translation, about }) {
       element("p", { class: "best", lang: "" }, best.text || "(blank)"),
       element("p", { class: "facts" }, facts(translation, best, about)),
       remarks(translation, best, about)),
-    tokens(translation, best),
+    about.has_tokens ? tokens(translation, best) : null,
     element("section", {}, element("h2", {}, "All outputs"),
       table(
         `The ${translation.hypotheses.length} best of beam size ${about.options.beam_size}`,
-        ["Rank", "Output", "Score", "Log-probability", "Tokens", "Complete"],
+        ["Rank", "Output", "Score", ...(about.has_tokens ? ["Log-probability", "Tokens"] : []), "Complete"],
         translation.hypotheses.map((each, rank) => [
           String(rank + 1),
           element("span", { lang: "" }, each.text || "(blank)"),
           fixed(each.score, 4),
-          fixed(sum(each.token_scores), 3),
-          String(each.tokens.length),
+          ...(about.has_tokens ? [fixed(sum(each.token_scores), 3), String(each.tokens.length)] : []),
           each.finished ? "yes" : "cut off",
         ]),
         { class: "words" },
       ),
       element("p", { class: "note" },
-        `Score: log-probability over the length penalty ((5 + n) / 6)^${about.options.alpha}, n tokens with the end.`)),
+        `Score: log-probability over the length penalty ((5 + n) / 6)^${about.options.alpha}, n tokens with the end.`),
+      about.missing ? element("p", { class: "note" }, about.missing) : null),
   ];
 }
 

@@ -35,13 +35,13 @@ export function shareOf(weight, queries, keys) {
   return sum / queries;
 }
 
-/** Paint weights, a pixel each, darker the larger; the colour is that of the page's ink. */
-export function paint(canvas, weight, queries, keys) {
+/** Paint weights, a pixel each, the more of the heat's colour the larger. */
+export function paint(canvas, weight, queries, keys, { heat } = pageInks()) {
   canvas.width = keys;
   canvas.height = queries;
   const context = canvas.getContext("2d");
   const image = context.createImageData(keys, queries);
-  const [red, green, blue] = heatColor();
+  const [red, green, blue] = heat;
   for (let query = 0, place = 0; query < queries; query++) {
     for (let key = 0; key < keys; key++, place += 4) {
       image.data[place] = red;
@@ -58,8 +58,27 @@ export function darkness(weight) {
   return Math.sqrt(weight);
 }
 
-/** Return the colour of a weight of 1 as [red, green, blue]. */
-export function heatColor() {
-  const text = getComputedStyle(document.documentElement).getPropertyValue("--heat").trim();
-  return [1, 3, 5].map((place) => parseInt(text.slice(place, place + 2), 16));
+/** The colours, [red, green, blue], of a weight of 1 and of one of 0: on paper. */
+export const PAPER = { heat: [11, 79, 158], ground: [255, 255, 255] };
+
+/** Return the same of the page, which may be dark. */
+export function pageInks() {
+  const style = getComputedStyle(document.documentElement);
+  const color = (name) => {
+    const text = style.getPropertyValue(name).trim();
+    return [1, 3, 5].map((place) => parseInt(text.slice(place, place + 2), 16));
+  };
+  return { heat: color("--heat"), ground: color("--ground") };
+}
+
+/** Return black or white, whichever is read better on a weight's cell: at least 4.5 to 1. */
+export function textOn(weight, { heat, ground }) {
+  const share = darkness(weight);
+  const linear = heat.map((value, i) => {
+    const mixed = (share * value + (1 - share) * ground[i]) / 255;
+    return mixed <= 0.04045 ? mixed / 12.92 : ((mixed + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  // (l + 0.05) / 0.05 = 1.05 / (l + 0.05) where both are read as well
+  return luminance > Math.sqrt(0.05 * 1.05) - 0.05 ? "#000" : "#fff";
 }

@@ -1,3 +1,5 @@
+"""The toy language's grammar: agreement, order and elision in three languages."""
+
 import hashlib
 import itertools
 import random

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.tasks import task
+from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
 
 EOS = vocabularies.EOS_ID
@@ -15,7 +15,7 @@ EOS = vocabularies.EOS_ID
 
 @pytest.fixture(scope="module")
 def coder():
-    return task.GraphText(tiny_run.task())
+    return graph_text.GraphText(tiny_run.task())
 
 
 def _rows(rows):
@@ -75,7 +75,7 @@ def test_decoding_equals_the_vocabularys_for_any_ids(coder):
 def test_clients_ids_are_put_in_order():
     size = tiny_run.subwords().size
     rows = [[5, 6, EOS, 0, 0], [0, 5, 0, 6, EOS], [5, -7, size, 6, EOS], [EOS, 0, 0, 0, 0]]
-    found = task.rows_of_ids(tf.constant([*rows, [5, 6, 7, 8, EOS]]), 4, size)
+    found = graph_text.rows_of_ids(tf.constant([*rows, [5, 6, 7, 8, EOS]]), 4, size)
     assert _rows(found) == [[5, 6, EOS]] * 3 + [[EOS], [5, 6, 7, EOS]]
     assert found.truncated.numpy().tolist() == [False, False, False, False, True]
     assert found.is_blank.numpy().tolist() == [False, False, False, True, False]
@@ -83,7 +83,7 @@ def test_clients_ids_are_put_in_order():
 
 def test_clients_ids_end_at_the_first_eos_and_must_have_one():
     rows = [[5, 6, EOS, 7, EOS], [EOS, 5, 5, 5, 5], [5, 6, 7, 8, 9], [0, 0, 0, 0, 0]]
-    found = task.rows_of_ids(tf.constant(rows), 9, tiny_run.subwords().size)
+    found = graph_text.rows_of_ids(tf.constant(rows), 9, tiny_run.subwords().size)
     assert _rows(found) == [[5, 6, EOS], [EOS], [EOS], [EOS]]
     assert found.truncated.numpy().tolist() == [False, False, True, True]
     assert found.is_blank.numpy().tolist() == [False, True, True, True]

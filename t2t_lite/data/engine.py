@@ -1,0 +1,61 @@
+"""What makes the data: processes of this machine, or Apache Beam (see beam)."""
+
+import functools
+from collections.abc import Callable
+from typing import Protocol
+
+from t2t_lite.data import reader, spill, workers
+from t2t_lite.data import survey as surveys
+
+Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: unknown)
+
+
+class Engine(Protocol):
+    """The three passes of a generation, each of which goes on where an earlier call was ended."""
+
+    def survey(self, read: reader.Reader, seed: int) -> surveys.Survey:
+        """Return the survey of the training text."""
+        ...
+
+    def encode(self, job: spill.Job, read: reader.Reader, model_bytes: bytes) -> None:
+        """Encode every chunk and leave its report."""
+        ...
+
+    def gather(self, job: spill.Job) -> None:
+        """Write every shard and leave its report."""
+        ...
+
+
+class Processes:
+    """A pool of processes; this one reads the text."""
+
+    def __init__(self, num_workers: int, progress: Progress):
+        self._num_workers = num_workers
+        self._progress = progress
+
+    def survey(self, read: reader.Reader, seed: int) -> surveys.Survey:
+        """Survey the training text chunk by chunk."""
+        survey = surveys.Survey(seed, read.problem.symbolic_targets)
+        for chunk in read.chunks():
+            survey.add(*chunk)
+            self._progress("read text", survey.pairs, 0)
+        return survey
+
+    def encode(self, job: spill.Job, read: reader.Reader, model_bytes: bytes) -> None:
+        """Spill every chunk that is not there yet."""
+        missing = {i for i in range(job.num_chunks) if not spill.chunk_report(job, i).exists()}
+        if not missing or all(spill.shard_report(job, i).exists() for i in range(job.num_shards)):
+            return
+        tasks = ((job, i, *chunk) for i, chunk in enumerate(read.chunks()) if i in missing)
+        encode = functools.partial(spill.encode_chunk, model_bytes=model_bytes)
+        done, num_workers = job.num_chunks - len(missing), min(self._num_workers, len(missing))
+        for finished in workers.run(encode, tasks, num_workers=num_workers):
+            self._progress("encode", done + finished, job.num_chunks)
+
+    def gather(self, job: spill.Job) -> None:
+        """Write every shard that is not written yet."""
+        missing = spill.missing_shards(job)
+        tasks = ((job, shard) for shard in missing)
+        done, num_workers = job.num_shards - len(missing), min(self._num_workers, len(missing))
+        for finished in workers.run(spill.gather_shard, tasks, num_workers=num_workers):
+            self._progress("write shards", done + finished, job.num_shards)

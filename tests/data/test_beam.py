@@ -1,0 +1,136 @@
+"""Generation on Apache Beam: the bytes of the local engine, and nothing half done is used."""
+
+import gzip
+
+import numbered_corpus
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import engine, generate, spill
+
+pytest.importorskip("apache_beam", reason="needs pip install 't2t-lite[beam]'")
+pytestmark = pytest.mark.integration
+
+PROCESSES = "direct_running_mode=multi_processing,direct_num_workers=2"
+
+
+@pytest.fixture(scope="module")
+def problem():
+    return registry.problem("parallel_text")
+
+
+@pytest.fixture(scope="module")
+def compressed(tmp_path_factory):
+    return numbered_corpus.write(tmp_path_factory.mktemp("compressed"), 12_345)
+
+
+@pytest.fixture(scope="module")
+def plain(compressed, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("plain")
+    for path in compressed.iterdir():
+        (folder / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(problem, plain, tmp_path_factory):
+    data_dir = tmp_path_factory.mktemp("local")
+    numbered_corpus.generate(problem, plain, data_dir)
+    return numbered_corpus.contents(data_dir)
+
+
+@pytest.mark.parametrize("options", ["runner=FnApiRunner", PROCESSES])
+def test_plain_files_give_the_same_bytes(problem, plain, made, tmp_path, options):
+    numbered_corpus.generate(problem, plain, tmp_path, beam_pipeline_options=options)
+    assert numbered_corpus.contents(tmp_path) == made
+
+
+def test_compressed_files_give_the_same_shards(problem, compressed, made, tmp_path):
+    numbered_corpus.generate(problem, compressed, tmp_path, beam_pipeline_options="")
+    names = [name for name in made if "train" in name or "vocab" in name]
+    assert len(names) == 3
+    assert {name: numbered_corpus.contents(tmp_path)[name] for name in names} == {
+        name: made[name] for name in names
+    }
+
+
+def test_what_was_cut_short_is_made_anew_by_either_engine(
+    problem, plain, made, tmp_path, monkeypatch
+):
+    from t2t_lite.data import beam
+
+    def fail(self, job):
+        raise KeyboardInterrupt
+
+    for options, other in [("", None), (None, "")]:
+        data_dir = tmp_path / str(options)
+        with monkeypatch.context() as patch:
+            patch.setattr(beam.Beam, "gather", fail)
+            patch.setattr(engine.Processes, "gather", fail)
+            with pytest.raises(KeyboardInterrupt):
+                numbered_corpus.generate(problem, plain, data_dir, beam_pipeline_options=options)
+        numbered_corpus.generate(problem, plain, data_dir, beam_pipeline_options=other)
+        assert numbered_corpus.contents(data_dir) == made
+
+
+def test_a_lost_shard_is_written_again(problem, plain, made, tmp_path, monkeypatch):
+    """Nothing of a pipeline that was ended before all shards were there is taken for done."""
+    write_shard = spill.write_shard
+
+    def first_only(job, shard, index, records):
+        if shard:
+            raise MemoryError("the worker is gone")
+        write_shard(job, shard, index, records)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(spill, "write_shard", first_only)
+        with pytest.raises(MemoryError, match="the worker is gone"):
+            numbered_corpus.generate(problem, plain, tmp_path, beam_pipeline_options="")
+    assert not list(tmp_path.rglob("chunk-*.json"))
+    numbered_corpus.generate(problem, plain, tmp_path)
+    assert numbered_corpus.contents(tmp_path) == made
+
+
+def test_a_users_mistake_is_one(problem, plain, tmp_path):
+    (tmp_path / "raw").mkdir()
+    for path in plain.iterdir():
+        (tmp_path / "raw" / path.name).write_bytes(path.read_bytes())
+    with open(tmp_path / "raw" / "train.target", "ab") as file:
+        file.write(b"one more")
+    with pytest.raises(errors.UserError, match=r"differ in length: .* 12345 lines, .* has 12346"):
+        numbered_corpus.generate(
+            problem, tmp_path / "raw", tmp_path / "data", beam_pipeline_options=""
+        )
+    with pytest.raises(errors.UserError, match="beam_pipeline_options=runner=NoSuchRunner"):
+        numbered_corpus.generate(
+            problem, plain, tmp_path / "data", beam_pipeline_options="runner=NoSuchRunner"
+        )
+
+
+def test_a_workers_mistake_is_one(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "broken.py").write_text(
+        "from t2t_lite import errors, registry\n"
+        "from t2t_lite.data import problem\n"
+        "@registry.register_problem\n"
+        "class BrokenByBeam(problem.Problem):\n"
+        "    def samples(self, split, *, raw_dir=None, tmp_dir=None):\n"
+        "        for number in range(50):\n"
+        "            yield {'inputs': f'a {number}', 'targets': f'b {number}'}\n"
+        "        if split == 'train' and raw_dir:\n"
+        "            raise errors.UserError('line 51 is no text')\n"
+    )
+    registry.load_user_dir(str(tmp_path / "mine"))
+    broken = registry.problem("broken_by_beam")
+    with pytest.raises(errors.UserError, match=r"^line 51 is no text"):
+        generate.generate(
+            broken,
+            raw_dir=tmp_path,
+            data_dir=tmp_path / "data",
+            vocab_size=300,
+            beam_pipeline_options=PROCESSES,
+        )
+    made = generate.generate(
+        broken, data_dir=tmp_path / "data", vocab_size=300, beam_pipeline_options=PROCESSES
+    )
+    assert made.pairs("train") == 50

@@ -1,0 +1,120 @@
+"""Restricted self-attention in blocks against full attention with a band."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import config, errors
+from t2t_lite.model import attention, restricted, transformer
+
+RANDOM = np.random.default_rng(0)
+SIZES = config.HParams(
+    d_model=8, d_ff=8, num_heads=2, d_k=4, d_v=6, num_encoder_layers=2, num_decoder_layers=2
+)
+
+
+def _normal(*shape):
+    return tf.constant(RANDOM.normal(size=shape), tf.float32)
+
+
+def test_the_band_of_a_small_example():
+    # r = 1: each position sees itself, the one before and, where that is allowed, the one after
+    both = restricted.band_bias(4, 1, causal=False)[0, 0] == 0
+    expected = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    np.testing.assert_array_equal(both, np.array(expected, bool))
+    before = restricted.band_bias(4, 1, causal=True)[0, 0] == 0
+    np.testing.assert_array_equal(before, np.tril(np.array(expected, bool)))
+
+
+@pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
+@pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 17])
+@pytest.mark.parametrize("window", [1, 3, 4, 100])
+def test_blocks_equal_full_attention_with_a_band(length, window, causal):
+    """Outputs and gradients; the second row is padded."""
+    inputs = _normal(2, 2, length, 4), _normal(2, 2, length, 4), _normal(2, 2, length, 6)
+    ids = np.ones([2, length], np.int32)
+    ids[1, -(-length // 2) :] = 0
+    bias = None if causal else attention.padding_bias(tf.constant(ids))
+    weights = _normal(2, 2, length, 6)
+    if not causal:  # what comes out at padding is nobody's
+        weights *= tf.cast(ids, tf.float32)[:, None, :, None]
+
+    def full(q, k, v):
+        band = restricted.band_bias(length, window, causal=causal)
+        return attention.scaled_dot_product_attention(q, k, v, band + (0 if causal else bias))
+
+    blocks = functools.partial(
+        restricted.in_blocks,
+        attention.scaled_dot_product_attention,
+        bias=bias,
+        window=window,
+        causal=causal,
+    )
+
+    def run(function):
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = function(*inputs)
+            value = tf.reduce_sum(outputs * weights)
+        return outputs * tf.cast(weights != 0, tf.float32), *tape.gradient(value, inputs)
+
+    for ours, expected in zip(run(blocks), run(full)):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+def _models(**changes):
+    hparams = dataclasses.replace(SIZES, **changes)
+    tf.random.set_seed(1)
+    full = transformer.Transformer(hparams, 20)
+    restricted_model = transformer.Transformer(dataclasses.replace(hparams, attention_window=3), 20)
+    for ours, theirs in zip(
+        restricted_model.named_variables().values(), full.named_variables().values()
+    ):
+        ours.assign(theirs)
+    return full, restricted_model
+
+
+@pytest.mark.parametrize("function", ["scaled_dot", "additive"])
+def test_a_wide_window_is_the_base_model(function):
+    """With as many positions as the window reaches nothing is restricted."""
+    full, narrow = _models(attention_function=function)
+    inputs, targets = tf.constant([[4, 5, 6, 1], [7, 1, 0, 0]]), tf.constant([[8, 9, 1], [3, 1, 0]])
+    found, expected = narrow(inputs, targets), full(inputs, targets)
+    real = targets != 0
+    np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
+    # and with more it is another function
+    inputs = tf.constant([[4, 5, 6, 7, 8, 9, 10, 11, 1]])
+    difference = narrow(inputs, inputs) - full(inputs, inputs)
+    assert tf.reduce_max(tf.abs(difference)) > 1e-3
+
+
+def test_nothing_is_seen_beyond_the_layers_windows():
+    """Two layers of window 3 reach 6 positions: further away the source changes nothing."""
+    _, model = _models()
+    ids = np.arange(3, 20)[None]
+    changed = ids.copy()
+    changed[0, 8] = 3
+    difference = np.abs(model.encode(ids).states - model.encode(changed).states)[0].max(-1)
+    assert (difference[2:15] > 0).all()
+    assert (difference[:2] == 0).all()
+    assert (difference[15:] == 0).all()
+
+
+def test_the_weights_shown_are_those_of_the_band():
+    _, model = _models()
+    ids = tf.constant([[4, 5, 6, 7, 8, 9, 10, 1]])
+    with attention.recording() as attended:
+        model(ids, ids)
+    for name, causal in (("encoder_1/self_attention", False), ("decoder_1/self_attention", True)):
+        weights = attended[name].weights()
+        band = restricted.band_bias(8, 3, causal=causal) == 0
+        assert tf.reduce_max(tf.where(band, 0.0, weights)) == 0
+        np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones([1, 2, 8]), atol=1e-5)
+
+
+def test_packed_rows_are_refused():
+    with pytest.raises(errors.UserError, match="packing does not go with attention_window"):
+        config.HParams(packing=True, attention_window=64)
