@@ -361,7 +361,7 @@ class Translator:
             repairs=repairs,
         )
 
-    def _new_decoder(self) -> beam_search.Decoder:
+    def _new_decoder(self) -> cached_decoder.CachedDecoder | cached_decoder.Ensemble:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
             return cached_decoder.of_models(self.models, self.options)
 

@@ -133,7 +133,7 @@ def test_the_cache_of_restricted_attention_stops_growing():
     with mock.patch.object(cached_decoder.CachedDecoder, "grow", grow_and_tell):
         for _ in _step_through(model, INPUTS, num_beams=2, num_steps=60):
             pass
-    assert len(sizes) == 14
+    assert len(sizes) == 15
     assert max(sizes) <= ((3 + 4) * 2, (3 + 4) * 2)
 
 
