@@ -44,8 +44,12 @@ def product(kernel: tf.Tensor, bias: tf.Tensor | None = None, *, dtype: tf.DType
       kernel: W [I, O]; for int8 its value must be known, so make the product outside tf.functions.
       bias: b [O], or None.
       dtype: in what it is computed: float32, bfloat16 or int8.
+
+    Raises ValueError for int8 and a kernel whose value is not known.
     """
     if dtype == tf.int8:
+        if not _is_known(kernel):
+            raise ValueError("products of integers need known weights: freeze the translator")
         if kernel.shape.num_elements() >= _LARGE:
             return Int8Product(kernel, bias)
         dtype = tf.float32
@@ -55,8 +59,12 @@ def product(kernel: tf.Tensor, bias: tf.Tensor | None = None, *, dtype: tf.DType
 def constant(tensor: tf.Tensor) -> Any:
     """Return what becomes a constant of every graph that uses it, if the value of tensor is known
     (it was made outside tf.functions) and small; else the tensor."""
-    is_known = hasattr(tensor, "numpy")
-    return tensor.numpy() if is_known and tensor.shape.num_elements() < _LARGE else tensor
+    is_small = tensor.shape.num_elements() < _LARGE
+    return tensor.numpy() if is_small and _is_known(tensor) else tensor
+
+
+def _is_known(tensor: tf.Tensor) -> bool:
+    return hasattr(tensor, "numpy")
 
 
 class FloatProduct:

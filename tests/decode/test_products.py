@@ -15,7 +15,8 @@ def _rows(num_rows):
     return (RNG.normal(size=[num_rows, 257]) * RNG.lognormal(size=[num_rows, 1])).astype(np.float32)
 
 
-def _int8(x, bias=None):
+def _looped(bias=None):
+    """Return the product of integers as a function of rows, any number of them."""
     product = products.product(tf.constant(KERNEL), bias, dtype=tf.int8)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, 257])])
@@ -28,7 +29,11 @@ def _int8(x, bias=None):
             shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 512])),
         )[1]
 
-    return looped(tf.constant(x)).numpy()
+    return lambda x: looped(tf.constant(x)).numpy()
+
+
+def _int8(x, bias=None):
+    return _looped(bias)(x)
 
 
 def test_integers_are_multiplied_as_defined():
@@ -54,11 +59,12 @@ def test_rounding_costs_about_a_hundredth():
 
 
 def test_a_row_does_not_depend_on_others():
-    x = _rows(7)
-    together = _int8(x)
-    for i in range(7):
+    # The weights that are kept are in an order that may suit one number of rows only.
+    x, product = _rows(200), _looped()
+    together = product(x)
+    for num_rows in (1, 7, 64, 200, 4):
         # The sums are exact; the scales may differ in the last digit.
-        np.testing.assert_allclose(_int8(x[i : i + 1])[0], together[i], rtol=1e-6)
+        np.testing.assert_allclose(product(x[:num_rows]), together[:num_rows], rtol=1e-5)
 
 
 def test_zeros_give_the_bias():
@@ -75,3 +81,12 @@ def test_small_kernels_are_never_rounded_to_integers(dtype):
     tolerance = 0.02 if dtype == tf.bfloat16 else 1e-5
     expected = x @ kernel + BIAS[:64]
     assert np.abs(y - expected).max() < tolerance * np.abs(expected).max()
+
+
+def test_unknown_weights_are_not_rounded_to_integers():
+    @tf.function(autograph=False)
+    def make(kernel):
+        products.product(kernel, dtype=tf.int8)
+
+    with pytest.raises(ValueError, match="known weights"):
+        make(tf.constant(KERNEL))
