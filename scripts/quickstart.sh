@@ -20,4 +20,4 @@ say t2t-lite-exporter --output_dir="$work/run" --export_dir="$work/export"
 # The export needs TensorFlow and TensorFlow Text alone; what these log goes to a file.
 say python scripts/translate.py "$work/export" \
   "Our son does not fill his old bottle because he is too hungry." 2>"$work/translate.log"
-printf '\nTo see what the model does, in a browser:\n  t2t-lite-explore --output_dir=%s\n' "$work/run"
+printf '\nTo see what the model does, in a browser:\n  . .venv/bin/activate\n  t2t-lite-explore --output_dir=%s\n' "$work/run"

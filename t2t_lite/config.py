@@ -12,6 +12,7 @@ from typing import Any, Literal
 from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
+Embeddings = Literal["shared", "separate"]
 AttentionFunction = Literal["scaled_dot", "dot", "additive"]
 
 # What another value of a field changes: the function that the weights stand for, or nothing that is
@@ -65,6 +66,22 @@ class HParams:
     pre_norm: bool = fields.option(
         False,
         "x + Sublayer(LayerNorm(x)) and a final norm; the paper's model is post-norm.",
+        changes=MODEL,
+    )
+    embeddings: Embeddings = fields.option(
+        "shared",
+        "One matrix for source, target and softmax, as in the paper, or one for each.",
+        changes=MODEL,
+    )
+    source_vector: bool = fields.option(
+        False,
+        "A learnt vector is added to every input of the encoder (tensor2tensor's target space).",
+        changes=MODEL,
+    )
+    vocab_multiple: int = fields.option(
+        8,
+        "Rows of the embedding are rounded up to a multiple of this, which matrix units like.",
+        at_least=1,
         changes=MODEL,
     )
     # Regularisation (5.4)

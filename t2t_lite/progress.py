@@ -79,8 +79,10 @@ class Progress:
 
     def _text(self, done: int, total: int, figures: str) -> str:
         parts = [f"{self._name} {done}/{total}" if total else f"{self._name} {done}", figures]
-        if total and done > self._first:
-            seconds_each = (time.monotonic() - self._start) / (done - self._first)
+        seconds = time.monotonic() - self._start
+        # Before that it would be a guess: work begins with compiling.
+        if total and done > self._first and seconds >= _LINE_SECONDS:
+            seconds_each = seconds / (done - self._first)
             parts.append(f"{_duration((total - done) * seconds_each)} left")
         return "  ".join(filter(None, parts))
 

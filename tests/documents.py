@@ -11,6 +11,7 @@ Commands of t2t-lite run in this process, all others in bash. The training comma
 make models and trainings tiny; nothing else is changed but the two ports that the documents name.
 """
 
+import configparser
 import contextlib
 import dataclasses
 import importlib
@@ -175,10 +176,17 @@ def unknown_flags(line: str) -> list[str]:
     return [name for name in names if not {name, name.removeprefix("no")} & known]
 
 
+def modules() -> dict[str, str]:
+    """Return {"t2t-lite-datagen": "t2t_lite.bin.datagen", ...} of all commands."""
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "setup.cfg")
+    lines = settings["options.entry_points"]["console_scripts"].split("\n")
+    pairs = (line.split(" = ") for line in lines if line)
+    return {name: function.partition(":")[0] for name, function in pairs}
+
+
 def _module(name: str) -> Any:
-    return importlib.import_module(
-        f"t2t_lite.bin.{name.removeprefix('t2t-lite-').replace('-', '_')}"
-    )
+    return importlib.import_module(modules()[name])
 
 
 def _tiny(argv: Sequence[str]) -> list[str]:

@@ -54,8 +54,7 @@ def built(tmp_path_factory):
         pytest.skip("needs a package index with setuptools>=77: " + found.stderr.strip()[-200:])
     shutil.copytree(documents.ROOT, source, ignore=_NOT_PART)
     archive = folder / _built(python, "build_sdist", source, folder)
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder / "unpacked", filter="data")
+    shutil.unpack_archive(archive, folder / "unpacked")
     (unpacked,) = (folder / "unpacked").iterdir()
     wheel = folder / _built(python, "build_wheel", unpacked, folder)
     subprocess.run([*pip, "--no-deps", "--no-index", str(wheel)], check=True)

@@ -23,20 +23,26 @@ _AMERICAN = re.compile(
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def small_problems():
-    """Make the toy problems small for as long as documents run."""
+    """Make the toy problems small, and forget afterwards what the documents have registered."""
+    for package in ("t2t_lite.problems", "t2t_lite.hparams"):
+        registry.load(package)  # before the copies below, for it registers itself only once
     with pytest.MonkeyPatch.context() as patch:
+        for table in ("_PROBLEMS", "_HPARAMS"):
+            patch.setattr(registry, table, dict(getattr(registry, table)))
         for name in ("toy_ende", "toy_parsing"):
             patch.setattr(type(registry.problem(name)), "sizes", _SIZES)
         yield
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def after_start(tmp_path_factory, small_problems) -> pathlib.Path:
-    """Return the folder of one who has followed the page Start: data, run, export."""
+    """Return the folder of one who has followed the page Start: data, run, export; and a corpus."""
     folder = tmp_path_factory.mktemp("start")
     _run("start.md", folder)
+    with documents.Runner(folder) as runner:  # my_corpus, which README has too
+        runner.run(documents.blocks(_PAGES["own_corpus.md"])[0])
     return folder
 
 
@@ -66,6 +72,12 @@ def test_commands_have_the_flags_that_a_page_gives_them(name):
                 assert not unknown, f"{block.place}: {unknown}"
             for script in re.findall(r"\bscripts/\w+\.(?:py|sh)", line):
                 assert (documents.ROOT / script).exists(), f"{block.place}: {script}"
+
+
+def test_every_command_has_its_help_on_the_page():
+    text = _PAGES["commands.md"].read_text("utf-8")
+    for name in documents.modules():
+        assert f"```{{command-help}} {name}\n" in text
 
 
 def test_no_block_is_left_out_by_its_fence():

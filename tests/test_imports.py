@@ -16,9 +16,9 @@ FLOORS = {
     7: ["bin"],
     6: ["train", "serving", "explore"],
     5: ["decode"],
-    4: ["tasks", "data"],
+    4: ["tasks", "data", "imports"],
     3: ["model", "run", "evaluate", "parsing"],
-    2: ["config", "locks", "machine", "messages", "progress", "registry", "text"],
+    2: ["config", "locks", "machine", "messages", "pipelines", "progress", "registry", "text"],
     1: ["fields"],
     0: ["errors"],
 }

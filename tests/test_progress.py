@@ -26,10 +26,11 @@ def test_plain_lines_come_now_and_then(clock):
         for done in (10, 20, 40, 60):
             clock[0] += 20
             shown.update(done, 100, figures="7 tokens/s")
-    # After 20 seconds 10 are done, 90 are left: 180 s; and so on. After 60 seconds the last line is
-    # 20 seconds old, of the 30 that are between two.
+    # After 40 seconds 20 are done, 80 are left: 160 s; after 80 seconds 60, 40 left: 53 s. The
+    # time that is left is not guessed in the first 30 seconds. After 60 seconds the last line is 20
+    # seconds old, of the 30 that are between two.
     assert stream.getvalue().splitlines() == [
-        "sentences 10/100  7 tokens/s  3:00 left",
+        "sentences 10/100  7 tokens/s",
         "sentences 20/100  7 tokens/s  2:40 left",
         "sentences 60/100  7 tokens/s  0:53 left",
     ]

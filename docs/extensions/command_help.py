@@ -1,13 +1,18 @@
 """Directives that show what the commands say, taken from the commands themselves.
 
-```{command-help} datagen      what it answers to --help
-```
+`command-help` is what one answers to --help, `registry` what --registry_help lists, problems or
+hparams_sets:
 
-```{registry} problems         what --registry_help lists: problems or hparams_sets
-```
+    ```{command-help} t2t-lite-datagen
+    ```
+
+    ```{registry} problems
+    ```
 """
 
+import configparser
 import importlib
+import pathlib
 from typing import Any
 
 from docutils import nodes
@@ -16,17 +21,18 @@ from docutils.parsers.rst import Directive
 from t2t_lite import registry
 from t2t_lite.bin import command
 
+_SETTINGS = pathlib.Path(__file__).parents[2] / "setup.cfg"
+
 
 class CommandHelp(Directive):
-    """Shows the help of the command in the module t2t_lite.bin.<argument>."""
+    """Shows the help of the command whose name is the argument."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         (name,) = self.arguments
-        module = importlib.import_module(f"t2t_lite.bin.{name}")
-        shown = f"t2t-lite-{name.replace('_', '-')}"
-        text = command.help_text(module.FLAGS, doc=module.__doc__, name=shown)
+        module = importlib.import_module(modules()[name])
+        text = command.help_text(module.FLAGS, doc=module.__doc__, name=name)
         return [nodes.literal_block(text, text, language="text")]
 
 
@@ -45,6 +51,15 @@ class Registry(Directive):
             text = nodes.definition("", nodes.paragraph(summary, summary))
             entries += nodes.definition_list_item("", term, text)
         return [entries]
+
+
+def modules() -> dict[str, str]:
+    """Return {"t2t-lite-datagen": "t2t_lite.bin.datagen", ...} of all commands."""
+    settings = configparser.ConfigParser()
+    settings.read(_SETTINGS)
+    lines = settings["options.entry_points"]["console_scripts"].split("\n")
+    pairs = (line.split(" = ") for line in lines if line)
+    return {name: function.partition(":")[0] for name, function in pairs}
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -17,11 +17,20 @@ _SECTION = re.compile(r"(Args|Attributes|Raises|Returns|Yields):$")
 def setup(app: Any) -> dict[str, bool]:
     """Register the extension; before Napoleon, which has priority 500."""
     app.connect("autodoc-process-docstring", _process, priority=100)
+    app.connect("autodoc-skip-member", _skip)
     return {"parallel_read_safe": True}
 
 
 def _process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     lines[:] = to_restructured_text(lines)
+    if what in ("attribute", "data", "property"):
+        # Napoleon takes what is before a colon in their first line for a type: give it another.
+        lines.insert(0, "\\ ")
+
+
+def _skip(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Leave out a NamedTuple's fields, whose docstrings are "Alias for field number 0"."""
+    return True if type(obj).__name__ == "_tuplegetter" else None
 
 
 def to_restructured_text(lines: list[str]) -> list[str]:

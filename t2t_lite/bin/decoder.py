@@ -10,8 +10,9 @@ command that writes a file, given again, goes on where it stopped.
 
 import contextlib
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
@@ -75,6 +76,14 @@ flags.DEFINE_string(
     "output): writes log-probability, loss of a token and tokens, with tabs between.",
     flag_values=FLAGS,
 )
+flags.DEFINE_string(
+    "beam_pipeline_options",
+    None,
+    "Decode the plain file --decode_from_file on Apache Beam, with these options of it: "
+    "runner=FlinkRunner,parallelism=8. Its outputs are files of 20,000 lines, <decode_to_file>"
+    "-00000-of-00050; all workers must see the files and the output_dir.",
+    flag_values=FLAGS,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,6 +94,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run() -> None:
     _check_flags()
     changes = options.parse(FLAGS.decode_hparams)
+    if FLAGS.beam_pipeline_options is not None:
+        _decode_on_beam(changes)
+        return
     with command.quiet_import():
         from t2t_lite.decode import devices, translator
         from t2t_lite.run import output_dir
@@ -132,6 +144,11 @@ def _check_flags() -> None:
         raise errors.UserError("--jsonl or --moses_nbest: the output has one form")
     if (FLAGS.jsonl or FLAGS.moses_nbest) and not FLAGS.decode_from_file:
         raise errors.UserError("--jsonl and --moses_nbest are for --decode_from_file")
+    files = {FLAGS.decode_from_file, FLAGS.decode_to_file}
+    if FLAGS.beam_pipeline_options is not None and (
+        given != ["--decode_from_file"] or "-" in files
+    ):
+        raise errors.UserError("--beam_pipeline_options is for --decode_from_file=FILE to a file")
     if (FLAGS.jsonl or FLAGS.moses_nbest) and FLAGS.score_file:
         raise errors.UserError("--jsonl and --moses_nbest do not go with --score_file")
 
@@ -140,6 +157,23 @@ def _form() -> "formats.Form":
     if FLAGS.jsonl:
         return "jsonl"
     return "moses" if FLAGS.moses_nbest else "text"
+
+
+def _decode_on_beam(changes: dict[str, Any]) -> None:
+    with command.quiet_import():
+        from t2t_lite.decode import bulk
+    job = bulk.Job(
+        source=FLAGS.decode_from_file,
+        target=FLAGS.decode_to_file,
+        output_dir=FLAGS.output_dir,
+        checkpoint_path=FLAGS.checkpoint_path,
+        changes=changes,
+        form=_form(),
+    )
+    start = time.monotonic()
+    report = bulk.decode_file(job, FLAGS.beam_pipeline_options)
+    report.seconds = time.monotonic() - start
+    _summarize(report)
 
 
 def _decode_file(model: "translator.Translator") -> None:

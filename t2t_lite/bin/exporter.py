@@ -2,8 +2,7 @@
 
   t2t-lite-exporter --output_dir=run --export_dir=export
 
-Writes export/<version>/ with the next free number; a server that watches the folder picks it up. A
-model with a vocabulary of tensor2tensor (.subwords) takes and gives ids, not text.
+Writes export/<version>/ with the next free number; a server that watches the folder picks it up.
 """
 
 import sys
@@ -76,8 +75,6 @@ def _export() -> None:
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     names = export.recorded(path)["signatures"]
     print(f"{path}: {size / 1e6:.1f} MB, signatures {', '.join(names)}")
-    if names == ["from_ids"]:
-        print("the vocabulary is tensor2tensor's, which no graph can run: ids in, ids out")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ The same command continues a run that was stopped. What a set would need, before
 """
 
 import dataclasses
+import pathlib
 import signal
 import sys
 from collections.abc import Sequence
@@ -28,7 +29,12 @@ flags.DEFINE_string("data_dir", None, "Where t2t-lite-datagen wrote it.", flag_v
 flags.DEFINE_string(
     "output_dir", None, "Where checkpoints and events go; made if missing.", flag_values=FLAGS
 )
-flags.DEFINE_string("hparams_set", None, "E.g. transformer_base.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "hparams_set",
+    None,
+    "E.g. transformer_base; or an output_dir, whose hyperparameters are meant.",
+    flag_values=FLAGS,
+)
 flags.DEFINE_string(
     "hparams",
     "",
@@ -59,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _describe() -> None:
-    hparams = registry.hparams(FLAGS.hparams_set)
+    hparams = _hparams_set()
     with command.quiet_import():
         from t2t_lite.train import describe
     hparams = config.override(hparams, FLAGS.hparams)
@@ -69,7 +75,7 @@ def _describe() -> None:
 
 def _train() -> int:
     problem = registry.problem(FLAGS.problem)
-    hparams = registry.hparams(FLAGS.hparams_set)
+    hparams = _hparams_set()
     with command.quiet_import():
         from t2t_lite.tasks import catalog
         from t2t_lite.train import trainer
@@ -91,6 +97,14 @@ def _train() -> int:
         return 0
     # As a shell says it of a process that a signal ended, so that scripts stop.
     return 128 + signal.Signals[summary.stopped_by]
+
+
+def _hparams_set() -> config.HParams:
+    """Return the hyperparameters of a set or of an output_dir."""
+    path = pathlib.Path(FLAGS.hparams_set) / "hparams.json"
+    if FLAGS.hparams_set not in registry.hparams_sets() and path.is_file():
+        return config.from_json(path)
+    return registry.hparams(FLAGS.hparams_set)
 
 
 def _report(summary: "trainer.Summary") -> str:

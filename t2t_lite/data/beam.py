@@ -14,56 +14,33 @@ name, and is the same whoever writes it.
 import contextlib
 import copy
 import json
-import logging
 import pathlib
-import re
-import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from t2t_lite import errors
+from t2t_lite import pipelines
 from t2t_lite.data import engine, reader, spill
 from t2t_lite.data import survey as surveys
 from t2t_lite.text import text_files
 
-# An extra: pyright does not resolve it where it is not installed.
-try:
-    import apache_beam  # pyright: ignore
-    from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore
-    from apache_beam.options import pipeline_options  # pyright: ignore
-except ImportError as error:
-    raise errors.UserError(
-        "--beam_pipeline_options needs Apache Beam: pip install 't2t-lite[beam]'"
-    ) from error
+apache_beam = pipelines.apache_beam
 
 _Part = tuple[int, tuple[int, np.ndarray, list[bytes]]]  # shard: chunk, index, records
-# A runner by name: Beam's DirectRunner first looks for another one, which it would download.
-_RUNNER = "FnApiRunner"
 
 
 class Beam:
     """The passes of a generation as pipelines.
 
     Args:
-      options: Beam's own, as name=value with commas between; its flags without the dashes.
+      options: see pipelines.options.
       work_dir: for unfinished work.
       progress: is told when a pass begins and ends.
     """
 
     def __init__(self, options: str, work_dir: pathlib.Path, progress: engine.Progress):
-        flags = [f"--{option.strip()}" for option in options.split(",") if option.strip()]
-        if not any(flag.startswith("--runner=") for flag in flags):
-            flags.append(f"--runner={_RUNNER}")
-        if f"--runner={_RUNNER}" in flags:  # what is wrong comes as an exception, too
-            flags.append("--default_sdk_harness_log_level=ERROR")
-            logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
-        self._options = pipeline_options.PipelineOptions(flags, pickle_library="cloudpickle")
-        try:
-            apache_beam.Pipeline(options=self._options)
-        except (SystemExit, ValueError, ImportError, AttributeError) as error:
-            raise errors.UserError(f"--beam_pipeline_options={options}: {error}") from error
+        self._options = pipelines.options(options)
         self._work_dir = work_dir
         self._progress = progress
 
@@ -103,21 +80,10 @@ class Beam:
 
     @contextlib.contextmanager
     def _pipeline(self, read: reader.Reader) -> Iterator[apache_beam.Pipeline]:
-        """Yield a pipeline, and run it; a user's mistake that a worker met is raised as such.
-
-        A problem's class from the user's own folder travels with it: no worker could import it.
-        """
-        module = sys.modules[type(read.problem).__module__]
-        if not module.__name__.startswith("t2t_lite."):
-            cloudpickle.register_pickle_by_value(module)
-        try:
-            with apache_beam.Pipeline(options=self._options) as pipeline:
-                yield pipeline
-        except Exception as error:
-            mistake = re.search(r"t2t_lite\.errors\.UserError: (.*)", str(error))
-            if mistake is None:
-                raise
-            raise errors.UserError(mistake[1]) from error
+        """Yield a pipeline, and run it."""
+        pipelines.send_along(read.problem)
+        with pipelines.mistakes(), apache_beam.Pipeline(options=self._options) as pipeline:
+            yield pipeline
 
 
 class _Merge(apache_beam.CombineFn):

@@ -78,7 +78,7 @@ class CachedDecoder:
         products = tf.as_dtype(products or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
-        self.embedding_VD = tf.convert_to_tensor(model.embedding.matrix)
+        self.embedding_VD = tf.convert_to_tensor(model.softmax.matrix)
         softmax_type = products if may_round else tf.float32
         self.logits_are_rounded = softmax_type != tf.float32
         self.softmax = weight_products.product(

@@ -75,7 +75,7 @@ def decode_file(
 
     Raises UserError for an empty file, and where source and target are one file.
     """
-    _refuse_one_file(source, target)
+    refuse_one_file(source, target)
     return decode_lines(
         model,
         text_files.read_lines(source),
@@ -97,7 +97,7 @@ def decode_lines(
 ) -> Report:
     """Translate lines into a file; a device or a pipe gets each window as soon as it is done."""
     report = Report(total=total)
-    job = {"decode": model.fingerprint or model.name, "options": _identity(model)}
+    job = {"decode": model.fingerprint or model.name, "options": identity(model)}
     if form != "text":
         job["form"] = form
     _write(
@@ -116,15 +116,17 @@ def decode(
     kept: journal.Journal | None = None,
     *,
     form: formats.Form = "text",
+    first_line: int = 0,
     progress: Progress = _silent,
 ) -> Iterator[str]:
     """Yield an output for every line, window by window, and keep the report.
 
     That is one line, or in the form "moses" one for each hypothesis with line feeds between.
+    `first_line` is the number of the first one in its file, from 0.
     """
     start = time.monotonic()
     write = writer(model, form)
-    for first, window in _windows(lines):
+    for first, window in _windows(lines, first_line):
         results = kept.begin(window) if kept else {}
         _count(report, window, results)
         missing = ["" if place in results else text for place, text in enumerate(window)]
@@ -161,7 +163,7 @@ def score_file(
 ) -> Report:
     """Write a line for each (input, output): see `score_pairs`."""
     report = Report(total=total)
-    job = {"score": model.fingerprint or model.name, "options": _identity(model)}
+    job = {"score": model.fingerprint or model.name, "options": identity(model)}
     _write(
         target, job, lambda kept: score_pairs(model, pairs, report, kept, progress=progress), report
     )
@@ -295,21 +297,23 @@ def _count(report: Report, window: list[str], results: dict[int, str]) -> None:
     report.resumed += sum(not is_blank[place] for place in results)
 
 
-def _windows(lines: Iterable[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """Yield (number of the first line, lines) of each window."""
+def _windows(lines: Iterable[Any], start: int = 0) -> Iterator[tuple[int, list[Any]]]:
+    """Yield (number of the first line, lines) of each window, counted from `start`."""
     lines = iter(lines)
-    for first in itertools.count(step=WINDOW):
+    for first in itertools.count(start, WINDOW):
         window = list(itertools.islice(lines, WINDOW))
         if not window:
             return
         yield first, window
 
 
-def _identity(model: translator.Translator) -> dict[str, Any]:
+def identity(model: translator.Translator) -> dict[str, Any]:
+    """Return the options on which a line's output depends."""
     options = dataclasses.asdict(model.options)
     return {name: value for name, value in options.items() if name not in _NO_DIFFERENCE}
 
 
-def _refuse_one_file(source: Path, target: Path) -> None:
+def refuse_one_file(source: Path, target: Path) -> None:
+    """Raise UserError where the output would take the input's place."""
     if os.path.isfile(source) and os.path.exists(target) and os.path.samefile(source, target):
         raise errors.UserError(f"{target} is what is decoded: give another file to write to")

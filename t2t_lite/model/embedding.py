@@ -34,6 +34,23 @@ class SharedEmbedding(keras.layers.Layer):
         return tf.cast(rows, tf.float32) * (not_pad * self.d_model**0.5)
 
 
+class SourceVector(keras.layers.Layer):
+    """One vector, added to every input of the encoder: which of several tasks a model is to do."""
+
+    def __init__(self, d_model: int, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.d_model = d_model
+
+    def build(self, input_shape=None):
+        self.vector = self.add_weight(
+            name="vector", shape=(self.d_model,), initializer="zeros", dtype="float32"
+        )
+
+    def call(self, x):
+        """Add the vector to float32 x [..., D]."""
+        return x + tf.convert_to_tensor(self.vector)
+
+
 @tf.custom_gradient
 def lookup(matrix: tf.Tensor, ids: tf.Tensor):
     """Return matrix[ids], with a dense gradient.

@@ -135,8 +135,8 @@ class Transformer(keras.Model):
 
     Args:
       hparams: sizes and rates.
-      vocab_size: number of ids; rows of the shared embedding are rounded up to a multiple of
-        `vocab_multiple`, which matrix units like. The spare rows are ids that never occur.
+      vocab_size: number of ids; rows of the embedding are rounded up to a multiple of
+        `hparams.vocab_multiple`. The spare rows are ids that never occur.
       dtype: a Keras dtype policy, see above.
     """
 
@@ -145,7 +145,6 @@ class Transformer(keras.Model):
         hparams: config.HParams,
         vocab_size: int,
         *,
-        vocab_multiple: int = 8,
         dtype: str | None = None,
         **kwargs,
     ):
@@ -153,10 +152,17 @@ class Transformer(keras.Model):
         self.hparams = hparams
         self.vocab_size = vocab_size
         policy = self.dtype_policy
-        num_rows = -(-vocab_size // vocab_multiple) * vocab_multiple
-        self.embedding = embedding.SharedEmbedding(
-            num_rows, hparams.d_model, name="embedding", dtype=policy
-        )
+        num_rows = -(-vocab_size // hparams.vocab_multiple) * hparams.vocab_multiple
+
+        def matrix(name: str) -> embedding.SharedEmbedding:
+            return embedding.SharedEmbedding(num_rows, hparams.d_model, name=name, dtype=policy)
+
+        # Of the target and, if it is shared (Section 3.4), of the source and of the softmax.
+        self.embedding = self.source_embedding = self.softmax = matrix("embedding")
+        if hparams.embeddings == "separate":
+            self.source_embedding, self.softmax = matrix("source_embedding"), matrix("softmax")
+        if hparams.source_vector:
+            self.source_vector = embedding.SourceVector(hparams.d_model, name="source_vector")
         self.position = position.PositionEncoding(
             hparams.position_encoding,
             hparams.d_model,
@@ -178,6 +184,10 @@ class Transformer(keras.Model):
 
     def build(self, input_shape=None):
         layers = [self.embedding, self.position, *self.encoder_layers, *self.decoder_layers]
+        if self.hparams.embeddings == "separate":
+            layers += [self.source_embedding, self.softmax]
+        if self.hparams.source_vector:
+            layers += [self.source_vector]
         if self.hparams.pre_norm:
             layers += [self.encoder_norm, self.decoder_norm]
         for layer in layers:
@@ -198,7 +208,9 @@ class Transformer(keras.Model):
         else:
             bias = attention.same_segment_bias(packing.segments, packing.segments)
             positions = packing.positions
-        x = self.embedding(inputs) + self.position(positions)
+        x = self.source_embedding(inputs) + self.position(positions)
+        if self.hparams.source_vector:
+            x = self.source_vector(x)
         x = dropouts.dropout(x, self.hparams.dropout, noise)
         for layer in self.encoder_layers:
             x = layer(x, bias, noise=noise)
@@ -237,8 +249,8 @@ class Transformer(keras.Model):
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
-        """Return states [..., D] times the transposed embedding: float32 [..., V]."""
-        matrix = tf.cast(tf.convert_to_tensor(self.embedding.matrix), self.compute_dtype)
+        """Return states [..., D] times the softmax's transposed matrix: float32 [..., V]."""
+        matrix = tf.cast(tf.convert_to_tensor(self.softmax.matrix), self.compute_dtype)
         flat = tf.reshape(tf.cast(states, self.compute_dtype), [-1, self.hparams.d_model])
         logits = tf.cast(tf.matmul(flat, matrix, transpose_b=True), tf.float32)
         return tf.reshape(logits, tf.concat([tf.shape(states)[:-1], [tf.shape(matrix)[0]]], 0))

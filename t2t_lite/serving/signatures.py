@@ -46,8 +46,6 @@ _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 class ServingModel(tf.Module):
     """A translator's model, vocabulary and options as a thing that SavedModel can hold.
 
-    A vocabulary of tensor2tensor has no tokenizer for a graph: then `from_ids` is all there is.
-
     Args:
       model: what to serve.
       int8: round the weights (see serving.weights).
@@ -59,22 +57,19 @@ class ServingModel(tf.Module):
         self._prefix = model.vocabulary.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
         self._task = model.task
-        self._text = graph_text.GraphText(model.task) if _has_tokenizer(model) else None
+        self._text = graph_text.GraphText(model.task)
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
         self._log_probabilities = self._scorer(model)
 
     def functions(self) -> dict[str, Callable]:
         """Return the signatures by name."""
-        from_ids = {"from_ids": _function(self._translate_ids, _IDS)}
-        if self._text is None:
-            return from_ids
         return {
             "serving_default": _function(self._translate, _TEXT),
             "nbest": _function(self._nbest, _TEXT),
             "score": _function(self._score, _TEXT, _TARGETS),
             "tokenize": _function(self._tokenize, _TEXT),
-            **from_ids,
+            "from_ids": _function(self._translate_ids, _IDS),
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
@@ -105,7 +100,6 @@ class ServingModel(tf.Module):
 
     def _outputs(self, hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
         """Return the text and score of each hypothesis, [B, N] both."""
-        assert self._text is not None
         texts = self._text.outputs(hypotheses.ids, sources.ids)
         return {
             "outputs": tf.where(hypotheses.lengths > 0, texts, ""),
@@ -115,7 +109,6 @@ class ServingModel(tf.Module):
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
         sources = self._encode(inputs)
         # A longer output cannot come of a search either.
-        assert self._text is not None
         outputs = self._text.encode_targets(
             targets, self._options.max_source_length + self._options.extra_length
         )
@@ -168,7 +161,6 @@ class ServingModel(tf.Module):
         }
 
     def _encode(self, texts: tf.Tensor) -> graph_text.Rows:
-        assert self._text is not None
         return self._text.encode(texts, self._options.max_source_length)
 
     def _in_parts(
@@ -242,10 +234,6 @@ def _with_finished(found: Tensors) -> Tensors:
     """Return the same with `finished` for output_truncated: a blank text's output is finished."""
     finished = ~found["output_truncated"]
     return {**{k: v for k, v in found.items() if k != "output_truncated"}, "finished": finished}
-
-
-def _has_tokenizer(model: translator.Translator) -> bool:
-    return isinstance(model.vocabulary, vocabularies.Vocabulary)
 
 
 def _function(function: Callable, *specs: tf.TensorSpec):

@@ -13,7 +13,7 @@ from the left:
 Tokens: text has them between blanks, cut into subwords already ("Wel@@ t"); one that the vocabulary
 lacks is UNK.
 
-There is no such tokenizer for a TensorFlow graph, so an exported model takes and gives ids.
+t2t_tokenizer has both for a TensorFlow graph.
 """
 
 import functools
@@ -21,15 +21,17 @@ import itertools
 import os
 import pathlib
 import re
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any
 
 from t2t_lite import errors
 from t2t_lite.text import special_ids
 
 _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _UNKNOWN = "UNK"
+_NO_CHARACTER = "\u3013"  # T2T's sign for an escaped number that is none (here for surrogates too)
 _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 
 
@@ -41,6 +43,8 @@ class SubwordVocabulary:
         self._pieces = self._read(model_bytes.decode("utf-8").split("\n"))
         if not any(self._pieces):
             raise ValueError("it is empty")
+        if any("\0" in piece for piece in self._pieces):
+            raise ValueError("it has a NUL")
         self._ids = {piece: i for i, piece in enumerate(self._pieces) if piece}
         self._longest = max(map(len, self._pieces))
         self._alphabet = _ESCAPE_CHARACTERS.union(*self._pieces)
@@ -87,11 +91,12 @@ class SubwordVocabulary:
         """Return one id's subtoken, e.g. "the_"."""
         return self._pieces[token]
 
-    def tokenizer(self) -> NoReturn:
-        """Raise UserError: these vocabularies have no form that a graph could run."""
-        raise errors.UserError(
-            "a tensor2tensor vocabulary has no tokenizer for a TensorFlow graph: "
-            "such a model is exported with its ids signatures only"
+    def tokenizer(self) -> Any:
+        """Return the t2t_tokenizer of the same vocabulary (for a graph)."""
+        from t2t_lite.text import t2t_tokenizer
+
+        return t2t_tokenizer.SubwordTokenizer(
+            self._pieces, alphabet=sorted(self._alphabet - {"\n"}), letter_bounds=_letter_bounds()
         )
 
     def _encode_run(self, run: str) -> tuple[int, ...]:
@@ -129,6 +134,12 @@ class TokenVocabulary(SubwordVocabulary):
             raise errors.UserError(f"the vocabulary has neither {token!r} nor {_UNKNOWN}")
         return [token for token in ids if token is not None]
 
+    def tokenizer(self) -> Any:
+        """Return the t2t_tokenizer of the same vocabulary (for a graph)."""
+        from t2t_lite.text import t2t_tokenizer
+
+        return t2t_tokenizer.TokenTokenizer(self._pieces, unknown=self._ids.get(_UNKNOWN))
+
     def decode(self, ids: Iterable[int]) -> str:
         """Return the tokens up to EOS with blanks between; unknown ids are dropped."""
         return " ".join(self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size)
@@ -152,6 +163,14 @@ def _is_letter(character: str) -> bool:
     return unicodedata.category(character)[0] in "LN"
 
 
+@functools.cache
+def _letter_bounds() -> list[int]:
+    """Return where letters or digits begin and end: 48, 58 (after "9"), 65, 91 (after "Z"), ..."""
+    is_letter = [unicodedata.category(chr(i))[0] in "LN" for i in range(sys.maxunicode + 1)]
+    changes = itertools.pairwise([False, *is_letter])
+    return [i for i, (before, itself) in enumerate(changes) if before != itself]
+
+
 def _runs(text: str) -> list[str]:
     """Cut a text where letters or digits begin or end; drop single spaces but the first run."""
     if not text:
@@ -167,8 +186,9 @@ def _unescaped(run: str) -> str:
         if match.group(1) is None:
             return "_" if match.group(0) == "\\u" else "\\"
         try:
-            return chr(int(match.group(1)))
+            spelt = chr(int(match.group(1)))
         except (ValueError, OverflowError):
-            return "\u3013"  # T2T's sign for a number that is no character
+            return _NO_CHARACTER
+        return _NO_CHARACTER if unicodedata.category(spelt) == "Cs" else spelt
 
     return _ESCAPED.sub(character, run)

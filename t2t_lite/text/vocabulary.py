@@ -140,10 +140,7 @@ class Vocabulary:
 
 
 def load(path: str | os.PathLike[str]) -> Vocabulary | t2t_vocabulary.SubwordVocabulary:
-    """Read a vocabulary file of either kind, `.model` (ours) or one of tensor2tensor's.
-
-    `tokenizer()` of the latter raises UserError: it has no form for a graph.
-    """
+    """Read a vocabulary file of either kind, `.model` (ours) or one of tensor2tensor's."""
     path = pathlib.Path(path)
     if path.suffix == ".subwords":
         return t2t_vocabulary.SubwordVocabulary.load(path)

@@ -48,8 +48,10 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
     positions = h.max_length * h.d_model if h.position_encoding == "learned" else 0
+    matrices = 3 if h.embeddings == "separate" else 1
     return (
-        vocab_rows * h.d_model
+        matrices * vocab_rows * h.d_model
+        + h.d_model * h.source_vector
         + positions
         + h.num_encoder_layers * encoder
         + h.num_decoder_layers * decoder

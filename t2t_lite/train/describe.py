@@ -37,11 +37,11 @@ _SIZES = (
     "num_encoder_layers",
     "num_decoder_layers",
     "position_encoding",
+    "embeddings",
     "attention_function",
     "attention_window",
 )
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
-_VOCAB_MULTIPLE = 8  # rows of the embedding, as model.Transformer rounds them up
 _LENGTH = 25  # tokens a sentence where operations are counted: WMT's mean, about
 
 
@@ -94,15 +94,20 @@ def describe(
       vocab_size: its ids.
       hparams_set: where it is a row of Table 3, the row.
     """
-    h, rows = hparams, -(-vocab_size // _VOCAB_MULTIPLE) * _VOCAB_MULTIPLE
+    h = hparams
+    rows = -(-vocab_size // h.vocab_multiple) * h.vocab_multiple  # as model.Transformer has them
     attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
     if h.attention_function == "additive":
         attention += h.num_heads * h.d_k
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
+    embeddings = {
+        "shared": Part("embedding, shared by both sides and the softmax", 1, rows * h.d_model),
+        "separate": Part("embeddings of both sides, and the softmax", 3, rows * h.d_model),
+    }
     parts = [
-        Part("embedding, shared by both sides and the softmax", 1, rows * h.d_model),
+        embeddings[h.embeddings],
         Part("encoder self-attention", encoders, attention),
         Part("encoder feed-forward", encoders, feed_forward),
         Part("decoder self-attention", decoders, attention),
@@ -110,6 +115,8 @@ def describe(
         Part("decoder feed-forward", decoders, feed_forward),
         Part("layer norms", 2 * encoders + 3 * decoders + 2 * h.pre_norm, norm),
     ]
+    if h.source_vector:
+        parts.append(Part("vector of the source", 1, h.d_model))
     if h.position_encoding == "learned":
         parts.append(Part("learned positions", 1, h.max_length * h.d_model))
     tokens = h.batch_tokens

@@ -167,7 +167,7 @@ class TrainStep:
             )
             losses = loss.smoothed_cross_entropy(
                 states,
-                tf.convert_to_tensor(self._model.embedding.matrix),
+                tf.convert_to_tensor(self._model.softmax.matrix),
                 batch["targets"],
                 batch["weights"],
                 label_smoothing=self._hparams.label_smoothing,

@@ -3,15 +3,14 @@
 import subprocess
 import sys
 
+import golden_numbers
 import pytest
 import tensorflow as tf
 import tiny_run
 
 from t2t_lite.bin import exporter
 from t2t_lite.decode import translator
-from t2t_lite.model import transformer
-from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.imports import imported, tensor2tensor
 
 pytestmark = pytest.mark.integration
 
@@ -45,29 +44,22 @@ def test_writes_a_version_with_the_flags_in_it(run_dir, tmp_path, capsys):
     assert signatures["from_ids"](ids=tokens["ids"])["ids"].shape[1] <= 6 + 3
 
 
-def test_tensor2tensors_vocabulary_has_ids_only_and_it_says_so(shared_data, tmp_path, capsys):
-    (path,) = (shared_data / "t2t").glob("vocab.*.subwords")
-    subwords = t2t_vocabulary.SubwordVocabulary.load(path)
-    run = output_dir.Run(
-        problem="t2t_data",
-        data_dir="data",
-        vocabulary=path.name,
-        vocab_size=subwords.size,
-        hparams_set="tiny",
-        precision="float32",
-        random_seed=1,
-    )
-    target = tmp_path / "run"
-    output_dir.open_or_create(target, hparams=tiny_run.HPARAMS, run=run, vocabulary_path=path)
-    weights = transformer.Transformer(tiny_run.HPARAMS, subwords.size).named_variables()
-    checkpoint.write_weights(str(target / "ckpt-1"), weights)
-    assert _export(f"--output_dir={target}", f"--export_dir={tmp_path / 'export'}") == 0
-    assert "signatures from_ids\nthe vocabulary is tensor2tensor's" in capsys.readouterr().out
+def test_an_imported_model_of_tensor2tensor_takes_text(tmp_path, capsys):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_prenorm")
+    imported.write(tensor2tensor.read(tmp_path), tmp_path / "run")
+    flags = (f"--output_dir={tmp_path}/run", "--decode_hparams=extra_length=5")
+    assert _export(*flags, f"--export_dir={tmp_path}/export") == 0
+    assert "signatures from_ids, nbest, score, serving_default, tokenize" in capsys.readouterr().out
     signatures = tf.saved_model.load(str(tmp_path / "export" / "1")).signatures
-    assert list(signatures) == ["from_ids"]
-    found = signatures["from_ids"](ids=tf.constant([[*subwords.encode("A dog runs."), 1]]))
-    model = translator.Translator.from_output_dir(target)
-    assert tuple(found["ids"].numpy()[0]) == model.translate(["A dog runs."])[0].ids
+    texts = ["\u03b1\u03b2 \u03b3", "\u03b4, \u03b5_", "\u2603", ""]
+    model = translator.Translator.from_output_dir(tmp_path / "run", extra_length=5)
+    found = signatures["serving_default"](inputs=tf.constant(texts))
+    expected = model.translate(texts)
+    outputs = [text.decode() for text in found["outputs"].numpy()]
+    assert outputs == [translation.text for translation in expected]
+    assert any(outputs)
+    ids = signatures["tokenize"](inputs=tf.constant(texts[:1]))["ids"].numpy().tolist()
+    assert ids == [list(expected[0].source_ids)]
 
 
 def test_ctrl_c_ends_it_with_130_and_leaves_nothing(run_dir, tmp_path, monkeypatch, capsys):

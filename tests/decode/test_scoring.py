@@ -36,7 +36,7 @@ def test_agrees_with_the_training_loss(model):
     weights = loss.token_weights(targets)
     losses = loss.smoothed_cross_entropy(
         transformer.decode(targets, transformer.encode(inputs)),
-        tf.convert_to_tensor(transformer.embedding.matrix),
+        tf.convert_to_tensor(transformer.softmax.matrix),
         targets,
         weights / tf.reduce_sum(weights),
         label_smoothing=0.1,

@@ -260,6 +260,34 @@ def test_a_saved_page_opens_from_a_disk(chrome, answers, tmp_path):
     assert chromium.errors(chrome) == []
 
 
+@pytest.mark.parametrize("show", ["lines", "matrix"])
+def test_a_saved_drawing_is_for_paper(page, show):
+    """Black on white, complete in itself, from a dark page too."""
+    from xml.etree import ElementTree
+
+    with chromium.opened(dark=True) as chrome:
+        _go(chrome, page, text="he sleeps", view="attention", show=show)
+        script = (
+            "const make = URL.createObjectURL;"
+            "URL.createObjectURL = (blob) => {"
+            "  blob.text().then((text) => { window.saved = text; }); return make(blob); };"
+        )
+        chrome.execute_script(script)
+        chrome.find_element("xpath", "//button[text()='Save as SVG']").click()
+        end = time.monotonic() + 10
+        while (text := chrome.execute_script("return window.saved ?? null")) is None:
+            assert time.monotonic() < end, "nothing is saved"
+            time.sleep(0.02)
+        assert chromium.errors(chrome) == []
+    drawing = ElementTree.fromstring(text)
+    assert drawing.tag == "{http://www.w3.org/2000/svg}svg"
+    assert drawing.get("color") == "#000"
+    assert "var(" not in text
+    fills = {node.get("fill") for node in drawing.iter() if node.tag.endswith("rect")}
+    # the colour of weights on a light page, not that of the dark one
+    assert fills == ({"transparent"} if show == "lines" else {"rgb(11, 79, 158)"})
+
+
 def test_a_notebook_shows_attention(chrome, answers, tmp_path):
     path = tmp_path / "cell.html"
     path.write_text(attending.attention(answers.model, TEXT)._repr_html_(), "utf-8")

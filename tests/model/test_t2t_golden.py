@@ -24,7 +24,7 @@ def _mean_loss(golden, *, label_smoothing=0.1):
     model = golden.model
     weights = loss.token_weights(targets)
     states = model.decode(targets, model.encode(inputs))
-    matrix = tf.convert_to_tensor(model.embedding.matrix)
+    matrix = tf.convert_to_tensor(model.softmax.matrix)
     weights /= tf.reduce_sum(weights)
     return loss.smoothed_cross_entropy(
         states, matrix, targets, weights, label_smoothing=label_smoothing

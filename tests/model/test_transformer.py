@@ -80,7 +80,26 @@ def test_rows_of_a_batch_do_not_mix():
 
 def test_rows_of_the_embedding_are_a_multiple_of_eight():
     assert _model(vocab_size=50).embedding.matrix.shape == (56, 16)
-    assert transformer.Transformer(TINY, 50, vocab_multiple=1).embedding.num_rows == 50
+    assert _model(vocab_size=50, vocab_multiple=1).embedding.num_rows == 50
+
+
+def test_separate_embeddings_that_are_equal_compute_what_a_shared_one_does():
+    shared, separate = _model(), _model(embeddings="separate")
+    values = shared.named_variables()
+    for name, variable in separate.named_variables().items():
+        same = "embedding/matrix" if name in ("source_embedding/matrix", "softmax/matrix") else name
+        variable.assign(values[same])
+    np.testing.assert_array_equal(separate(INPUTS, TARGETS), shared(INPUTS, TARGETS))
+    # Each is the one that its name says.
+    for name, changed in (
+        ("embedding", lambda: separate.decode(TARGETS, separate.encode(INPUTS))),
+        ("source_embedding", lambda: separate.encode(INPUTS).states),
+        ("softmax", lambda: separate(INPUTS, TARGETS)),
+    ):
+        before = changed().numpy()
+        variable = separate.named_variables()[f"{name}/matrix"]
+        variable.assign(variable * 2)
+        assert np.abs(changed() - before).max() > 1e-3, name
 
 
 def test_dropout_depends_on_the_seed_alone():

@@ -68,6 +68,7 @@ def test_what_is_no_vocabulary_is_refused(tmp_path, name, content):
         vocabulary.load(tmp_path / name)
 
 
-def test_there_is_no_graph_form(vocab):
-    with pytest.raises(errors.UserError, match="ids signatures only"):
-        vocab.tokenizer()
+def test_a_vocabulary_with_a_nul_is_refused(tmp_path):
+    (tmp_path / "vocab.x.subwords").write_bytes(b"'<pad>'\n'<EOS>'\n'a\0_'\n")
+    with pytest.raises(errors.UserError, match="NUL"):
+        vocabulary.load(tmp_path / "vocab.x.subwords")

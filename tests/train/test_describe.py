@@ -20,9 +20,10 @@ SMALL = config.HParams(
         SMALL,
         dataclasses.replace(SMALL, pre_norm=True),
         dataclasses.replace(SMALL, position_encoding="learned", max_length=40),
+        dataclasses.replace(SMALL, embeddings="separate", source_vector=True, vocab_multiple=1),
         dataclasses.replace(SMALL, attention_function="additive"),
     ],
-    ids=["paper", "pre-norm", "learned positions", "additive"],
+    ids=["paper", "pre-norm", "learned positions", "imported", "additive"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61)

@@ -3,10 +3,10 @@ import { element, fixed, scrolling, svg, table, unfolding } from "./dom.js";
 import { shown } from "./tokens.js";
 
 const STEPS = 12; // shown at a time
-const COLUMN = 132;
+const COLUMN = 140;
 const ROW = 34;
 const TOP = 26;
-const BOX = { width: 100, height: 28 };
+const BOX = { width: 110, height: 28 };
 const FATES = {
   lives: "goes on", finished: "finished, kept", "pushed out": "finished, pushed out by better ones",
   "fell out": "fell out of the beam", "ended too low": "ended, not among the best",

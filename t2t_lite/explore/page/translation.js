@@ -34,7 +34,7 @@ export function translationView({ translation, about }) {
 function facts(translation, best, about) {
   const parts = [`score ${fixed(best.score, 4)}`, `${(translation.seconds * 1000).toFixed(0)} ms`];
   if (translation.parse?.figures?.f1 !== undefined) parts.push(`F1 ${fixed(translation.parse.figures.f1, 1)}`);
-  if (translation.chrf !== null) parts.push(`chrF2 of the best ${fixed(translation.chrf, 1)}`);
+  if (translation.chrf !== null) parts.push(`chrF2 ${fixed(translation.chrf, 1)}`);
   if (best.repairs) parts.push(`${best.repairs} repairs to make it a tree`);
   if (about.num_models > 1) parts.push(`mean probability of ${about.num_models} models`);
   return parts.join(" · ");

@@ -1,0 +1,80 @@
+"""Make an output_dir of a model that another framework has trained.
+
+  t2t-lite-import --from=tensor2tensor --model=t2t_train/model.ckpt-250000 --output_dir=run \\
+    --vocab=t2t_data/vocab.translate_ende_wmt32k.32768.subwords
+
+Every other command takes the output_dir: it decodes, scores, explores, exports. To train it
+further, give it to t2t-lite-trainer as --warm_start_from and as --hparams_set.
+"""
+
+import sys
+from collections.abc import Sequence
+
+from absl import flags
+
+from t2t_lite.bin import command
+
+FRAMEWORKS = ("tensor2tensor",)
+
+FLAGS = command.new_flags()
+flags.DEFINE_enum("from", None, FRAMEWORKS, "Who trained it.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "model", None, "Its checkpoint, or the folder of which the newest is taken.", flag_values=FLAGS
+)
+flags.DEFINE_string("output_dir", None, "A new folder, of the imported run.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "vocab",
+    None,
+    "Its vocabulary; default: the only one beside it or in the data_dir of its flags.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_string(
+    "problem",
+    None,
+    "What it has learnt, as this package calls it; default: what its own files say.",
+    flag_values=FLAGS,
+)
+flags.DEFINE_integer(
+    "num_heads",
+    None,
+    "Heads of an attention, where its own files do not say.",
+    lower_bound=1,
+    flag_values=FLAGS,
+)
+flags.DEFINE_integer(
+    "target_space",
+    None,
+    "The number of its target space; default: the one that was trained, or 0.",
+    lower_bound=0,
+    flag_values=FLAGS,
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status."""
+    required = ("from", "model", "output_dir")
+    return command.run(_import, FLAGS, doc=__doc__, required=required, argv=argv)
+
+
+def _import() -> None:
+    with command.quiet_import():
+        from t2t_lite.imports import imported, tensor2tensor
+    model = tensor2tensor.read(
+        FLAGS.model,
+        vocab=FLAGS.vocab,
+        problem=FLAGS.problem,
+        num_heads=FLAGS.num_heads,
+        target_space=FLAGS.target_space,
+    )
+    prefix = imported.write(model, FLAGS.output_dir)
+    hparams = model.hparams
+    count = sum(weights.size for weights in model.weights.values())
+    print(
+        f"{prefix}: {hparams.num_encoder_layers} + {hparams.num_decoder_layers} layers of "
+        f"{hparams.d_model}, {hparams.num_heads} heads, {model.vocab_size:,} ids, "
+        f"{count:,} weights, {model.problem}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Decoding a file on many machines, by Apache Beam: line for line what one machine writes.
+
+The file is cut into the windows that one machine works through, so that batches are the same. A
+worker process has one model and writes each window's outputs as one part, whole and under its name:
+
+    out.de-00000-of-00050 ... out.de-00049-of-00050    20,000 lines each
+    out.de.job.json                                    what made them
+
+Beam may do a window again or twice; the part is the same. The same call goes on after an
+interruption with the parts that are missing. All workers must see the files and the output_dir.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from t2t_lite import errors, pipelines
+from t2t_lite.decode import files, formats, translator
+from t2t_lite.text import text_files
+
+apache_beam = pipelines.apache_beam
+from apache_beam.utils import shared  # noqa: E402  # pyright: ignore  (it is there)
+
+# Figures of a report that are sums over its lines.
+_FIGURES = ("lines", "blank", "lossy", "done", "truncated", "unfinished", "repaired", "tokens")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """A file to decode, and with what."""
+
+    source: str
+    target: str
+    output_dir: str
+    checkpoint_path: str | None
+    changes: Mapping[str, Any]  # of the decoding options
+    form: formats.Form = "text"
+
+    def model(self) -> translator.Translator:
+        """Load the model."""
+        return translator.Translator.from_output_dir(
+            self.output_dir, self.checkpoint_path, **self.changes
+        )
+
+    def part(self, index: int, count: int) -> pathlib.Path:
+        """Return the file of a window's outputs."""
+        return pathlib.Path(f"{self.target}-{index:05d}-of-{count:05d}")
+
+
+def decode_file(job: Job, options: str) -> files.Report:
+    """Translate a file with Beam's `options` (see pipelines.options); return the report.
+
+    Of lines that were cut it has the number and does not name them. Raises UserError for a
+    compressed or empty file, of which a worker cannot read a part alone, and for another job's
+    parts in the way.
+    """
+    parsed = pipelines.options(options)
+    files.refuse_one_file(job.source, job.target)
+    offsets, count = _offsets(job.source)
+    num_windows = len(offsets) - 1
+    _begin(job)
+    missing = [i for i in range(num_windows) if not job.part(i, num_windows).exists()]
+    report = files.Report(total=count)
+    report.resumed = count - sum(_num_lines(i, count) for i in missing)
+    if not missing:
+        return report
+    pipeline = apache_beam.Pipeline(options=parsed)
+    windows = [(i, i * files.WINDOW, offsets[i], offsets[i + 1]) for i in missing]
+    _ = (
+        pipeline
+        | apache_beam.Create(windows)
+        | apache_beam.Reshuffle()
+        | apache_beam.ParDo(_Decode(job, num_windows))
+    )
+    with pipelines.mistakes():
+        result = pipeline.run()
+        result.wait_until_finish()
+    for counter in result.metrics().query()["counters"]:
+        setattr(report, counter.key.metric.name, counter.result)
+    report.lines = count
+    return report
+
+
+class _Decode(apache_beam.DoFn):
+    """Decodes windows (number, first line, first byte, byte after the last) into their parts."""
+
+    def __init__(self, job: Job, num_windows: int):
+        self._job = job
+        self._num_windows = num_windows
+        self._shared = shared.Shared()
+        self._counters = {
+            name: apache_beam.metrics.Metrics.counter("t2t_lite", name) for name in _FIGURES
+        }
+
+    def setup(self) -> None:
+        self._model = self._shared.acquire(self._job.model)  # one for all threads of a process
+
+    def process(self, element: tuple[int, int, int, int]) -> None:
+        index, first_line, start, end = element
+        lines = text_files.read_range(self._job.source, start, end)
+        report = files.Report()
+        outputs = files.decode(
+            self._model, lines, report, form=self._job.form, first_line=first_line
+        )
+        path = self._job.part(index, self._num_windows)
+        text_files.write_lines(path, formats.lines(outputs))
+        for name, counter in self._counters.items():
+            counter.inc(getattr(report, name))
+
+
+def _offsets(source: str) -> tuple[list[int], int]:
+    """Return where the windows of a plain file begin, where the last ends, and the lines."""
+    name = pathlib.Path(source).name
+    if not os.path.isfile(source) or text_files.plain_name(name) != name:
+        raise errors.UserError(
+            f"{source}: expected a plain file, of which each worker reads its own part; unpack it"
+        )
+    offsets, count = text_files.line_offsets(source, files.WINDOW)
+    if not count:
+        raise errors.UserError(f"{source} is empty: expected one sentence a line")
+    return offsets, count
+
+
+def _num_lines(index: int, count: int) -> int:
+    return min(files.WINDOW, count - index * files.WINDOW)
+
+
+def _begin(job: Job) -> None:
+    """Record what makes the parts, or see that those which are there were made by the same."""
+    model = job.model()
+    record = {
+        "decode": model.fingerprint or model.name,
+        "options": files.identity(model),
+        "form": job.form,
+        "source_sha256": text_files.sha256(job.source),
+    }
+    path = pathlib.Path(f"{job.target}.job.json")
+    if not path.exists():
+        text_files.write_json(path, record)
+    elif json.loads(path.read_bytes()) != record:
+        raise errors.UserError(
+            f"{path} is of other lines, another model or other options: give another "
+            "--decode_to_file, or remove it and the parts beside it"
+        )

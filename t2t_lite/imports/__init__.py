@@ -1,0 +1,1 @@
+"""Models that other frameworks trained, as output_dirs of this one."""

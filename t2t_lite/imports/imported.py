@@ -1,0 +1,110 @@
+"""A model that was read from another framework's files, and the output_dir that is made of it."""
+
+import dataclasses
+import os
+import pathlib
+import shutil
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import config, errors
+from t2t_lite.model import transformer
+from t2t_lite.run import checkpoint
+from t2t_lite.run import identity as identities
+from t2t_lite.run import output_dir as output_dirs
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Imported:
+    """A model as this package has it.
+
+    Attributes:
+      hparams: of the model, and of its training as far as they are known.
+      weights: float32 arrays under the names of `Transformer.named_variables`.
+      vocabulary_name: the file's name in the output_dir; `text.vocabulary.load` knows it by that.
+      vocabulary: the file's content.
+      vocab_size: how many ids it has.
+      problem: what it has learnt.
+      hparams_set: what the other framework calls its settings.
+      step: updates that it was trained for.
+    """
+
+    hparams: config.HParams
+    weights: Mapping[str, np.ndarray]
+    vocabulary_name: str
+    vocabulary: bytes
+    vocab_size: int
+    problem: str
+    hparams_set: str
+    step: int
+
+
+def write(imported: Imported, output_dir: str | os.PathLike[str]) -> str:
+    """Write an output_dir and return its checkpoint's prefix; it appears when it is complete.
+
+    Raises UserError where something is there already, and where the weights are not all those of
+    the model; nothing is written then.
+    """
+    path = pathlib.Path(output_dir)
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise errors.UserError(f"--output_dir={path} is there already: give a new one")
+    _check(imported)
+    temporary = path.with_name(f".{path.name}.incomplete-{os.getpid()}")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        _write_files(imported, temporary)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return str(path / f"ckpt-{imported.step}")
+
+
+def _write_files(imported: Imported, directory: pathlib.Path) -> None:
+    run = output_dirs.Run(
+        problem=imported.problem,
+        task="translation",
+        data_dir="",
+        vocabulary=imported.vocabulary_name,
+        vocab_size=imported.vocab_size,
+        hparams_set=imported.hparams_set,
+        precision="float32",
+        random_seed=0,
+    )
+    # Beside the run, so that it may have the same name.
+    source = directory / "vocabulary" / imported.vocabulary_name
+    source.parent.mkdir()
+    source.write_bytes(imported.vocabulary)
+    written = output_dirs.open_or_create(
+        directory, hparams=imported.hparams, run=run, vocabulary_path=source
+    )
+    shutil.rmtree(source.parent)
+    identity = identities.of(imported.hparams, written.vocabulary_path)
+    prefix = str(directory / f"ckpt-{imported.step}")
+    with tf.device("CPU"):
+        checkpoint.write_weights(prefix, imported.weights, identity)
+
+
+def _check(imported: Imported) -> None:
+    """Raise UserError for weights that are missing, too many, of other shapes or no numbers."""
+    with tf.device("CPU"):
+        model = transformer.Transformer(imported.hparams, imported.vocab_size)
+    expected = {name: tuple(v.shape) for name, v in model.named_variables().items()}
+    for names, problem in (
+        (expected.keys() - imported.weights.keys(), "it lacks"),
+        (imported.weights.keys() - expected.keys(), "it has beside a Transformer's weights"),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more weights" if len(names) > 1 else ""
+            raise errors.UserError(f"the model cannot be imported: {problem} {min(names)}{more}")
+    for name, shape in expected.items():
+        weights = imported.weights[name]
+        if weights.shape != shape:
+            raise errors.UserError(
+                f"the model cannot be imported: {name} has the shape {weights.shape}, expected "
+                f"{shape}"
+            )
+        if not np.isfinite(weights).all():
+            raise errors.UserError(f"the model cannot be imported: {name} is not all finite")

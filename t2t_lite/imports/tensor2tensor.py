@@ -1,0 +1,485 @@
+"""Transformers of tensor2tensor 1.x: a TensorFlow 1 checkpoint, its hparams.json or flags.txt.
+
+What tensor2tensor keeps apart is joined: queries, keys and values, and the shards of its embedding.
+The values are the same. Sizes are those of the weights; only the number of heads must be told.
+"""
+
+import json
+import os
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from t2t_lite import config, errors
+from t2t_lite.imports import imported
+from t2t_lite.text import t2t_vocabulary
+
+_ATTENTION = {"self_attention": "self_attention", "encdec_attention": "cross_attention"}
+_FEED_FORWARD = re.compile(r"(?:conv_hidden_relu/)?conv([12])(?:_single)?/(kernel|bias)$")
+_KERNEL = re.compile(r"(?:multihead_attention/)?(q|k|v|output_transform)/kernel$")
+_LAYER = re.compile(r"(encoder|decoder)/layer_(\d+)/(self_attention|encdec_attention|ffn)/(.+)$")
+_FINAL_NORM = re.compile(r"(encoder|decoder)/layer_\w+/layer_norm/layer_norm_(scale|bias)$")
+_NORM = re.compile(r"layer_\w+/layer_norm/layer_norm_(scale|bias)$")
+_SHARD = re.compile(r"symbol_modality_\w+/(shared|input_emb|target_emb|softmax)/weights_(\d+)$")
+_TARGET_SPACE = "target_space_embedding/kernel"
+_MATRICES = {
+    "shared": "embedding/matrix",
+    "input_emb": "source_embedding/matrix",
+    "target_emb": "embedding/matrix",
+    "softmax": "softmax/matrix",
+}
+
+# Not the model's: optimizers, counters, means of losses.
+_TRAINING = re.compile(
+    r"^(training|OptimizeLoss|losses_avg|train_stats|global_step|beta\d_power)(/|$)|"
+    r"^(problem_\d+_steps|learning_rate|loss_scale|good_steps)$|"
+    r"/(Adam|Adam_1|Momentum|ExponentialMovingAverage|\w*_slot_\w+|Adafactor\w*)$"
+)
+
+# Hyperparameters of which a Transformer here has only these values: what others mean is named.
+_ONLY = {
+    "self_attention_type": (("dot_product",), "attention of another kind"),
+    "ffn_layer": (("dense_relu_dense", "conv_hidden_relu"), "feed-forward of another kind"),
+    "pos": (("timing",), "positions of another kind"),
+    "norm_type": (("layer",), "normalisation of another kind"),
+    "multiply_embedding_mode": (("sqrt_depth",), "embeddings of another scale"),
+    "layer_preprocess_sequence": (("n", "none", ""), "another order of norms and residuals"),
+    "layer_postprocess_sequence": (("da", "dan"), "another order of norms and residuals"),
+    "prepend_mode": (("none",), "inputs in front of targets"),
+    "norm_epsilon": ((1e-6,), "another epsilon of the norms"),
+    "proximity_bias": ((False, 0), "a bias to near positions"),
+    "unidirectional_encoder": ((False, 0), "an encoder that sees one side"),
+    "causal_decoder_self_attention": ((True, 1), "a decoder that sees what comes"),
+    "attention_variables_3d": ((False, 0), "attention weights of three dimensions"),
+    "hard_attention_k": ((0,), "hard attention"),
+    "num_area_layers": ((0,), "area attention"),
+}
+
+# Heads of its hyperparameter sets, where there is no hparams.json.
+_HEADS = {
+    "transformer_tiny": 4,
+    "transformer_test": 2,
+    "transformer_small": 4,
+    "transformer_h1": 1,
+    "transformer_h4": 4,
+    "transformer_h16": 16,
+    "transformer_h32": 32,
+    "transformer_big_enfr": 8,
+    **dict.fromkeys(
+        [
+            *(f"transformer_base{suffix}" for suffix in ("", "_v1", "_v2", "_v3", "_single_gpu")),
+            *(f"transformer_{kind}" for kind in ("l2", "l4", "l8", "l10", "ff1024", "ff4096")),
+            *(f"transformer_{kind}" for kind in ("k128", "k256", "dr0", "dr2", "ls0", "ls2")),
+            *(f"transformer_{kind}" for kind in ("hs256", "hs1024", "parsing_base", "tpu")),
+        ],
+        8,
+    ),
+    **dict.fromkeys(
+        [f"transformer_big{suffix}" for suffix in ("", "_single_gpu", "_dr1", "_dr2", "_tpu")], 16
+    ),
+    "transformer_parsing_big": 16,
+}
+
+# What TensorFlow raises for a truncated, corrupt or foreign checkpoint.
+_DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError, OSError)
+
+
+def read(
+    model: str | os.PathLike[str],
+    *,
+    vocab: str | os.PathLike[str] | None = None,
+    problem: str | None = None,
+    num_heads: int | None = None,
+    target_space: int | None = None,
+) -> imported.Imported:
+    """Read a model.
+
+    Args:
+      model: a checkpoint's prefix (".../model.ckpt-250000"), or a folder, whose newest is taken.
+      vocab: its vocabulary; default: the only vocab.* beside the checkpoint or in its data_dir.
+      problem: what it has learnt; default: that of its flags.
+      num_heads: where neither hparams.json nor a known hparams_set tells.
+      target_space: the number of its target space; default: the one that was trained, or 0.
+
+    Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
+    """
+    prefix = _prefix(pathlib.Path(model))
+    flags, values = _flags(prefix.parent), _hparams(prefix.parent)
+    _refuse(flags, values)
+    tensors = _tensors(prefix)
+    weights = convert(_model_tensors(tensors), target_space=_target_space(tensors, target_space))
+    path = _vocabulary_path(vocab, prefix.parent, flags)
+    vocabulary = _vocabulary(path)
+    rows = _one_vocabulary(weights)
+    if rows < vocabulary.size:
+        raise errors.UserError(
+            f"{path} has {vocabulary.size} entries, more than the embedding of {prefix} has rows, "
+            f"{rows}: give the vocabulary that it was trained with as --vocab"
+        )
+    hparams_set = flags.get("hparams_set", "transformer")
+    heads = num_heads or _num_heads(hparams_set, flags, values, prefix)
+    return imported.Imported(
+        hparams=_to_hparams(
+            weights, values, num_heads=heads, vocab_multiple=1 if rows == vocabulary.size else rows
+        ),
+        weights=weights,
+        vocabulary_name=_vocabulary_name(path),
+        vocabulary=vocabulary.model_bytes,
+        vocab_size=vocabulary.size,
+        problem=problem or flags.get("problem") or flags.get("problems") or "parallel_text",
+        hparams_set=hparams_set,
+        step=_step(prefix, tensors),
+    )
+
+
+def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict[str, np.ndarray]:
+    """Map {tensor2tensor's name: array} to {name in `Transformer.named_variables`: array}.
+
+    Works for values, gradients and moments alike. Raises UserError for a name that is no part of a
+    Transformer.
+    """
+    found: dict[str, np.ndarray] = {}
+    shards: dict[str, dict[int, np.ndarray]] = {}
+    for name, value in tensors.items():
+        if shard := _SHARD.search(name):
+            same = shards.setdefault(_MATRICES[shard[1]], {})
+            if int(shard[2]) in same:
+                raise errors.UserError(
+                    "a model with a vocabulary for each side cannot be imported: it has several "
+                    f"matrices {shard[1]}"
+                )
+            same[int(shard[2])] = value
+        elif norm := _FINAL_NORM.search(name):
+            found[f"{norm[1]}_norm/{norm[2]}"] = value
+        elif layer := _LAYER.search(name):
+            found[_layer_name(name, layer)] = _matrix(value)
+        elif name.endswith(_TARGET_SPACE):
+            found["source_vector/vector"] = _row(value, target_space)
+        else:
+            raise _no_part(name)
+    for name, parts in shards.items():
+        # Shards are rows in numeric order: weights_2 comes before weights_10.
+        found[name] = _concatenated([parts[i] for i in sorted(parts)], axis=0, name=name)
+    if "softmax/matrix" in found and "source_embedding/matrix" not in found:
+        # One matrix for both sides (shared_embedding), another for the softmax.
+        found["source_embedding/matrix"] = found.get("embedding/matrix", np.zeros([0, 0]))
+    return _fused(found)
+
+
+def _layer_name(name: str, layer: re.Match[str]) -> str:
+    """Return "encoder_0/feed_forward/kernel_1" for encoder/layer_0/ffn/conv1/kernel."""
+    prefix, part, rest = f"{layer[1]}_{layer[2]}", layer[3], layer[4]
+    owner = "feed_forward" if part == "ffn" else _ATTENTION[part]
+    if norm := _NORM.match(rest):
+        return f"{prefix}/{owner}_norm/{norm[1]}"
+    if part == "ffn" and (linear := _FEED_FORWARD.match(rest)):
+        return f"{prefix}/{owner}/{linear[2]}_{linear[1]}"
+    if part != "ffn" and (kernel := _KERNEL.match(rest)):
+        return f"{prefix}/{owner}/{'output' if kernel[1] == 'output_transform' else kernel[1]}"
+    raise _no_part(name)
+
+
+def _no_part(name: str) -> errors.UserError:
+    kinds = {"relative": "relative positions", "moe": "mixture of experts", "lstm": "an RNN"}
+    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
+    return errors.UserError(f"the model cannot be imported: {name} belongs to {what}")
+
+
+def _fused(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Join self-attention's q, k, v into "qkv", and cross-attention's k, v into "kv"."""
+    fused = {}
+    for name, value in found.items():
+        layer, _, kernel = name.rpartition("/")
+        names = {"self_attention": "qkv", "cross_attention": "kv"}.get(layer.rpartition("/")[2], "")
+        if kernel not in names or not kernel:
+            fused[name] = value
+        elif kernel == names[0]:
+            missing = [part for part in names if f"{layer}/{part}" not in found]
+            if missing:
+                raise errors.UserError(
+                    f"the model cannot be imported: it lacks {layer}/{missing[0]}"
+                )
+            parts = [found[f"{layer}/{part}"] for part in names]
+            fused[f"{layer}/{names}"] = _concatenated(parts, axis=1, name=layer)
+    return fused
+
+
+def _concatenated(parts: list[np.ndarray], *, axis: int, name: str) -> np.ndarray:
+    try:
+        return np.concatenate(parts, axis=axis)
+    except ValueError as error:
+        shapes = ", ".join(str(part.shape) for part in parts[:3])
+        raise errors.UserError(f"the parts of {name} do not fit together: {shapes}") from error
+
+
+def _matrix(value: np.ndarray) -> np.ndarray:
+    """Return a kernel [1, ..., I, O] of a convolution of width one as the matrix that it is."""
+    leading = value.shape[:-2]
+    return value.reshape(value.shape[-2:]) if leading and set(leading) == {1} else value
+
+
+def _row(matrix: np.ndarray, row: int) -> np.ndarray:
+    if not (matrix.ndim == 2 and 0 <= row < len(matrix)):
+        raise errors.UserError(
+            f"--target_space={row} is none of {_TARGET_SPACE} with the shape {matrix.shape}"
+        )
+    return matrix[row]
+
+
+def _one_vocabulary(weights: Mapping[str, np.ndarray]) -> int:
+    """Return the rows of the embeddings; UserError where there are none, or several numbers."""
+    rows = {name: weights[name].shape[0] for name in set(_MATRICES.values()) & weights.keys()}
+    if not rows:
+        raise errors.UserError("the model cannot be imported: it has no embedding of symbols")
+    if len(set(rows.values())) > 1:
+        raise errors.UserError(
+            "a model with a vocabulary for each side cannot be imported: its matrices have "
+            f"{', '.join(map(str, sorted(rows.values())))} rows"
+        )
+    return next(iter(rows.values()))
+
+
+def _prefix(path: pathlib.Path) -> pathlib.Path:
+    """Return the checkpoint's prefix that a path means."""
+    plain = re.sub(r"\.(index|meta|data-\d{5}-of-\d{5})$", "", path.name)
+    if path.with_name(f"{plain}.index").is_file():
+        return path.with_name(plain)
+    if not path.is_dir():
+        raise errors.UserError(f"there is no checkpoint {path}: it has no file {plain}.index")
+    prefixes = [index.with_suffix("") for index in path.glob("*.index")]
+    if not prefixes:
+        raise errors.UserError(f"{path} holds no checkpoint: expected a file model.ckpt-*.index")
+    return max(prefixes, key=lambda prefix: (_number(prefix), prefix.name))
+
+
+def _number(prefix: pathlib.Path) -> int:
+    match = re.search(r"-(\d{1,15})$", prefix.name)
+    return int(match[1]) if match else 0
+
+
+def _step(prefix: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> int:
+    step = tensors.get("global_step")
+    if step is not None and step.ndim == 0 and step.dtype.kind in "iu" and step >= 0:
+        return int(step)
+    return _number(prefix)
+
+
+def _tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
+    """Return the model's tensors, its step, and the moments of its target space."""
+    try:
+        reader = tf.train.load_checkpoint(str(prefix))
+        names = reader.get_variable_to_shape_map()
+        wanted = [
+            name
+            for name in names
+            if not _TRAINING.search(name)
+            or name == "global_step"
+            or re.search(rf"{_TARGET_SPACE}/Adam(_1)?$", name)
+        ]
+        return {name: reader.get_tensor(name) for name in sorted(wanted)}
+    except _DAMAGE as error:
+        reason = str(error).partition("\n")[0]
+        raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
+
+
+def _model_tensors(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return what belongs to the model, as float32."""
+    own = {name: value for name, value in tensors.items() if not _TRAINING.search(name)}
+    for name, value in own.items():
+        if value.dtype.kind not in "fV":  # V: bfloat16
+            raise errors.UserError(f"the model cannot be imported: {name} holds no floats")
+    return {name: np.asarray(value).astype(np.float32) for name, value in own.items()}
+
+
+def _target_space(tensors: Mapping[str, np.ndarray], given: int | None) -> int:
+    """Return the row of the target space: the only one that has ever had a gradient."""
+    if given is not None:
+        return given
+    for name, moments in tensors.items():
+        if re.search(rf"{_TARGET_SPACE}/Adam(_1)?$", name) and moments.ndim == 2:
+            trained = np.flatnonzero(np.abs(moments).sum(axis=1))
+            if len(trained) == 1:
+                return int(trained[0])
+    return 0
+
+
+def _flags(folder: pathlib.Path) -> dict[str, str]:
+    """Return the flags of the training, {} where they are not there."""
+    flags = {}
+    for name in ("flags.txt", "flags_t2t.txt"):
+        if (folder / name).is_file():
+            for line in (folder / name).read_text("utf-8", errors="replace").splitlines():
+                key, _, value = line.removeprefix("--").partition("=")
+                flags[key] = value
+    return {key: value for key, value in flags.items() if value}
+
+
+def _hparams(folder: pathlib.Path) -> dict[str, Any]:
+    """Return the values of hparams.json, {} where it is not there."""
+    path = folder / "hparams.json"
+    if not path.is_file():
+        return {}
+    try:
+        values = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise errors.UserError(f"{path} is damaged: {error}") from error
+    if not isinstance(values, dict):
+        raise errors.UserError(f"{path} is damaged: it holds no values by name")
+    return values
+
+
+def _refuse(flags: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """Raise UserError that names what no Transformer here can do."""
+    model = flags.get("model", "transformer")
+    if model != "transformer":
+        raise errors.UserError(f"a model {model} cannot be imported, only a transformer")
+    for name, (allowed, meaning) in _ONLY.items():
+        value = values.get(name, allowed[0])
+        if value not in allowed:
+            raise errors.UserError(
+                f"the model cannot be imported: it has {meaning} ({name}={value!r:.60})"
+            )
+
+
+def _num_heads(
+    hparams_set: str, flags: Mapping[str, str], values: Mapping[str, Any], prefix: pathlib.Path
+) -> int:
+    given = re.search(r"(?:^|,)num_heads=(\d{1,6})(?:,|$)", flags.get("hparams", ""))
+    heads = values.get("num_heads") or (int(given[1]) if given else _HEADS.get(hparams_set))
+    if not isinstance(heads, int) or heads < 1:
+        raise errors.UserError(
+            f"how many heads has {prefix}? It has no hparams.json with num_heads beside it: copy "
+            "that file there, or give --num_heads"
+        )
+    return heads
+
+
+def _to_hparams(
+    weights: Mapping[str, np.ndarray],
+    values: Mapping[str, Any],
+    *,
+    num_heads: int,
+    vocab_multiple: int,
+) -> config.HParams:
+    """Return sizes as the weights have them, and what hparams.json says of the training."""
+
+    def shape(name: str) -> tuple[int, int]:
+        if name not in weights or weights[name].ndim != 2:
+            raise errors.UserError(f"the model cannot be imported: it lacks the matrix {name}")
+        return weights[name].shape
+
+    d_model = shape("embedding/matrix")[1]
+    keys = shape("decoder_0/cross_attention/q")[1]
+    head_values = shape("decoder_0/cross_attention/output")[0]
+    if keys % num_heads or head_values % num_heads or not keys or not head_values:
+        raise errors.UserError(
+            f"{num_heads} heads do not divide queries of {keys} and values of {head_values}: give "
+            "the model's --num_heads"
+        )
+    pre_norm = "decoder_norm/scale" in weights
+    sequence = values.get("layer_preprocess_sequence")
+    if sequence is not None and pre_norm != (sequence == "n"):
+        raise errors.UserError(
+            "the model cannot be imported: it has another order of norms and residuals "
+            f"(layer_preprocess_sequence={sequence!r})"
+        )
+    return config.HParams(
+        d_model=d_model,
+        d_ff=shape("encoder_0/feed_forward/kernel_1")[1],
+        num_heads=num_heads,
+        d_k=keys // num_heads,
+        d_v=head_values // num_heads,
+        num_encoder_layers=_num_layers(weights, "encoder"),
+        num_decoder_layers=_num_layers(weights, "decoder"),
+        position_encoding="sinusoid_t2t",
+        pre_norm=pre_norm,
+        embeddings="separate" if "softmax/matrix" in weights else "shared",
+        source_vector="source_vector/vector" in weights,
+        vocab_multiple=vocab_multiple,
+        extra_length=100,
+        **_training(values),
+    )
+
+
+def _num_layers(weights: Mapping[str, np.ndarray], side: str) -> int:
+    return len({name.partition("/")[0] for name in weights if re.match(rf"{side}_\d+/", name)})
+
+
+def _training(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what there is here too of how it was trained."""
+    same = {
+        "dropout": "layer_prepostprocess_dropout",
+        "attention_dropout": "attention_dropout",
+        "relu_dropout": "relu_dropout",
+        "label_smoothing": "label_smoothing",
+        "adam_beta1": "optimizer_adam_beta1",
+        "adam_beta2": "optimizer_adam_beta2",
+        "adam_epsilon": "optimizer_adam_epsilon",
+        "warmup_steps": "learning_rate_warmup_steps",
+        "batch_tokens": "batch_size",
+        "max_length": "max_length",
+    }
+    found = {ours: values[theirs] for ours, theirs in same.items() if theirs in values}
+    for name, value in found.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise errors.UserError(f"hparams.json: {same[name]} cannot be {value!r:.60}")
+    # Its max_length of 0 is no limit.
+    found = {name: value for name, value in found.items() if value or name != "max_length"}
+    return {**found, **_learning_rate(values)}
+
+
+def _learning_rate(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the factor of the paper's learning rate, where the schedule is the paper's."""
+    schedule = str(values.get("learning_rate_schedule", "legacy"))
+    if schedule == "legacy" and values.get("learning_rate_decay_scheme") == "noam":
+        # Its formula is 5000 d_model^-0.5 ..., and it multiplies Adam's rates by 0.002.
+        factor, name = 5000 * 0.002, "learning_rate"
+    elif "rsqrt_decay" in schedule and "rsqrt_hidden_size" in schedule:
+        factor, name = 1.0, "learning_rate_constant"
+    else:
+        return {}
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        return {}
+    return {"learning_rate_scale": factor * value}
+
+
+def _vocabulary_path(
+    given: str | os.PathLike[str] | None, folder: pathlib.Path, flags: Mapping[str, str]
+) -> pathlib.Path:
+    """Return the vocabulary's path, as given or as it is found."""
+    if given is not None:
+        return pathlib.Path(given)
+    folders = [folder]
+    if flags.get("data_dir"):
+        folders.append(pathlib.Path(os.path.expanduser(flags["data_dir"])))
+    found = [path for place in folders for path in sorted(place.glob("vocab.*"))]
+    if len(found) != 1:
+        raise errors.UserError(
+            f"give the vocabulary as --vocab: it is the file vocab.* of the training's data_dir "
+            f"{flags.get('data_dir', '')}; beside the checkpoint there are {len(found)}"
+        )
+    return found[0]
+
+
+def _vocabulary(path: pathlib.Path) -> t2t_vocabulary.SubwordVocabulary:
+    try:
+        with path.open("rb") as file:
+            kind = t2t_vocabulary.kind(file.read(20))
+    except FileNotFoundError as error:
+        raise errors.UserError(f"there is no vocabulary file {path}") from error
+    return (kind or t2t_vocabulary.SubwordVocabulary).load(path)
+
+
+def _vocabulary_name(path: pathlib.Path) -> str:
+    """Return a name by which the file is known for what it is."""
+    with path.open("rb") as file:
+        if t2t_vocabulary.kind(file.read(20)) is t2t_vocabulary.TokenVocabulary:
+            return (
+                path.name if path.suffix not in (".subwords", ".model") else f"{path.name}.tokens"
+            )
+    return path.name if path.suffix == ".subwords" else f"{path.name}.subwords"

@@ -1,0 +1,62 @@
+"""Apache Beam as the commands use it: --beam_pipeline_options, and a user's mistake in a worker."""
+
+import contextlib
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from t2t_lite import errors
+
+# An extra: pyright does not resolve it where it is not installed.
+try:
+    import apache_beam  # pyright: ignore
+    from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore
+    from apache_beam.options import pipeline_options  # pyright: ignore
+except ImportError as error:
+    raise errors.UserError(
+        "--beam_pipeline_options needs Apache Beam: pip install 't2t-lite[beam]'"
+    ) from error
+
+# A runner by name: Beam's DirectRunner first looks for another one, which it would download.
+_RUNNER = "FnApiRunner"
+
+
+def options(text: str) -> Any:
+    """Return Beam's PipelineOptions of name=value with commas between, its flags without dashes.
+
+    Raises UserError for what Beam does not understand. Without a runner it is FnApiRunner, which
+    runs on this machine.
+    """
+    flags = [f"--{option.strip()}" for option in text.split(",") if option.strip()]
+    if not any(flag.startswith("--runner=") for flag in flags):
+        flags.append(f"--runner={_RUNNER}")
+    if f"--runner={_RUNNER}" in flags:  # what is wrong comes as an exception, too
+        flags.append("--default_sdk_harness_log_level=ERROR")
+        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
+    parsed = pipeline_options.PipelineOptions(flags, pickle_library="cloudpickle")
+    try:
+        apache_beam.Pipeline(options=parsed)
+    except (SystemExit, ValueError, ImportError, AttributeError) as error:
+        raise errors.UserError(f"--beam_pipeline_options={text}: {error}") from error
+    return parsed
+
+
+@contextlib.contextmanager
+def mistakes() -> Iterator[None]:
+    """Raise a UserError that a worker met as one, from whatever the runner makes of it."""
+    try:
+        yield
+    except Exception as error:
+        mistake = re.search(r"t2t_lite\.errors\.UserError: (.*)", str(error))
+        if mistake is None:
+            raise
+        raise errors.UserError(mistake[1]) from error
+
+
+def send_along(thing: Any) -> None:
+    """Let the class of a thing from a user's own folder travel with it: no worker has that."""
+    module = sys.modules[type(thing).__module__]
+    if not module.__name__.startswith("t2t_lite."):
+        cloudpickle.register_pickle_by_value(module)

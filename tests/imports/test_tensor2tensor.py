@@ -1,0 +1,239 @@
+"""Models of tensor2tensor, from checkpoints as it writes them, and what cannot be imported.
+
+That a model which was imported computes what tensor2tensor itself did is tested beside the model
+(model/test_t2t_golden.py) and its search (decode/test_t2t_search.py): golden_numbers imports it.
+"""
+
+import json
+
+import golden_numbers
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.bin import import_model
+from t2t_lite.decode import translator
+from t2t_lite.imports import imported, tensor2tensor
+from t2t_lite.model import transformer
+from t2t_lite.run import checkpoint, output_dir
+
+SPACE = "transformer/body/target_space_embedding/kernel"
+
+
+def _import(*flags):
+    return import_model.main(["t2t-lite-import", "--from=tensor2tensor", *flags])
+
+
+def _arrays(name="t2t_paper"):
+    return np.load(golden_numbers.DIRECTORY / f"{name}.npz")
+
+
+def _logits(read, arrays):
+    model = transformer.Transformer(read.hparams, read.vocab_size)
+    golden_numbers.assign(model, read.weights)
+    return model(tf.constant(arrays["inputs"]), tf.constant(arrays["targets"])).numpy()
+
+
+def test_an_output_dir_is_written_that_decodes(tmp_path, capsys):
+    prefix = golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    run = tmp_path / "run"
+    assert _import(f"--model={prefix}", f"--output_dir={run}") == 0
+    assert "2 + 2 layers of 32, 4 heads, 61 ids" in capsys.readouterr().out
+    written = output_dir.read(run)
+    assert (written.run.problem, written.run.task) == ("translate_ende_wmt8k", "translation")
+    assert checkpoint.identity_of(f"{run}/ckpt-3") == written.identity
+    assert (written.hparams.dropout, written.hparams.warmup_steps) == (0.0, 4000)
+    assert written.hparams.learning_rate_scale == pytest.approx(1.0)  # transformer_base_v1's
+    model = translator.Translator.from_output_dir(run, extra_length=5)
+    found = model.models[0](*(tf.constant(_arrays()[side]) for side in ("inputs", "targets")))
+    np.testing.assert_allclose(found, _arrays()["logits"], atol=2e-5)
+    assert len(model.translate(["αβγ δ", "ζ_\\ ☃"])) == 2
+    # What is there stays.
+    assert _import(f"--model={prefix}", f"--output_dir={run}") == 1
+    assert "is there already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_target_space_that_was_trained_is_added_to_the_source(tmp_path, told):
+    arrays = _arrays()
+    moments = np.zeros([32, 32], np.float32)
+    moments[int(arrays["target_space/id"])] = 1e-9
+    others = {SPACE: arrays["target_space/kernel"]}
+    if not told:
+        others[f"training/{SPACE}/Adam"] = moments
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper", **others)
+    read = tensor2tensor.read(
+        tmp_path, target_space=int(arrays["target_space/id"]) if told else None
+    )
+    np.testing.assert_allclose(_logits(read, arrays), arrays["target_space/logits"], atol=2e-5)
+
+
+def _renamed(prefix, rename):
+    """Write a checkpoint anew with other names: {name: array} -> {name: array}."""
+    reader = tf.train.load_checkpoint(str(prefix))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    golden_numbers.write_tensors(prefix, rename(tensors))
+
+
+def test_separate_matrices_and_older_scopes_are_known(tmp_path):
+    def older(tensors):
+        renamed = {}
+        for name, value in tensors.items():
+            if "/shared/" in name:
+                for part, factor in (("input_emb", 1), ("target_emb", 1), ("softmax", 2)):
+                    renamed[name.replace("shared", part)] = factor * value
+            elif "/ffn/" in name and name.endswith("kernel"):  # convolutions of width one
+                renamed[
+                    name.replace("transformer/", "transformer/parallel_0_3/transformer/", 1)
+                ] = value[None, None]
+            else:
+                renamed[name] = value
+        return renamed
+
+    arrays = _arrays()
+    _renamed(golden_numbers.write_checkpoint(tmp_path, "t2t_paper"), older)
+    read = tensor2tensor.read(tmp_path)
+    assert read.hparams.embeddings == "separate"
+    np.testing.assert_allclose(_logits(read, arrays), 2 * arrays["logits"], atol=4e-5)
+
+
+def test_without_hparams_json_the_flags_tell_the_heads(tmp_path):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_prenorm")
+    (tmp_path / "hparams.json").unlink()
+    with pytest.raises(errors.UserError, match="how many heads"):
+        tensor2tensor.read(tmp_path)
+    assert tensor2tensor.read(tmp_path, num_heads=8).hparams.d_k == 4
+    flags = (tmp_path / "flags.txt").read_text()
+    (tmp_path / "flags.txt").write_text(f"{flags}--hparams_set=transformer_small\n")
+    read = tensor2tensor.read(tmp_path)
+    assert (read.hparams.num_heads, read.hparams.pre_norm) == (4, True)
+    (tmp_path / "flags.txt").write_text(f"{flags}--hparams=batch_size=1,num_heads=2\n")
+    assert tensor2tensor.read(tmp_path).hparams.num_heads == 2
+
+
+def test_a_larger_matrix_than_the_vocabulary_keeps_its_rows(tmp_path):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    path = tmp_path / "vocab.golden.subwords"
+    path.write_text("\n".join(path.read_text().split("\n")[:-3]))
+    read = tensor2tensor.read(tmp_path)
+    assert (read.vocab_size, read.hparams.vocab_multiple) == (58, 61)
+    np.testing.assert_allclose(_logits(read, _arrays()), _arrays()["logits"], atol=2e-5)
+
+
+def test_a_newer_checkpoint_and_a_vocabulary_of_tokens(tmp_path):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    for file in list(tmp_path.glob("model.ckpt-3.*")):
+        (tmp_path / file.name.replace("-3.", "-20.", 1)).write_bytes(file.read_bytes())
+    (tmp_path / "tokens").write_text("<pad>\n<EOS>\n" + "\n".join(map(str, range(59))) + "\n")
+    assert tensor2tensor.read(tmp_path).step == 3  # as the newer checkpoint says
+    read = tensor2tensor.read(tmp_path, vocab=tmp_path / "tokens")
+    imported.write(read, tmp_path / "run")
+    model = translator.Translator.from_output_dir(tmp_path / "run", extra_length=1)
+    assert model.vocabulary.encode("5 58") == [7, 60]
+
+
+CANNOT = {
+    "relative positions": ({"self_attention_type": "dot_product_relative"}, "of another kind"),
+    "learned positions": ({"pos": "emb"}, "positions of another kind"),
+    "experts": ({"ffn_layer": "local_moe"}, "feed-forward of another kind"),
+    "order": ({"layer_preprocess_sequence": "n"}, "another order of norms"),
+    "heads": ({"num_heads": 3}, "3 heads do not divide"),
+    "text for a number": ({"batch_size": "many"}, "batch_size cannot be 'many'"),
+    "out of range": ({"attention_dropout": 7}, "attention_dropout"),
+}
+
+
+@pytest.mark.parametrize(("values", "message"), CANNOT.values(), ids=CANNOT)
+def test_what_cannot_be_imported_is_named_in_a_line(tmp_path, capsys, values, message):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    path = tmp_path / "hparams.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+LAYER = "transformer/body/encoder/layer_0"
+CHANGES = {
+    "relative keys": (
+        lambda t: t | {f"{LAYER}/self_attention/key_relative_embeddings": np.ones([3, 8], "f4")},
+        "relative positions",
+    ),
+    "an RNN": (lambda t: t | {"transformer/lstm/kernel": np.ones([3, 8], "f4")}, "an RNN"),
+    "no keys": (lambda t: {n: v for n, v in t.items() if not n.endswith("k/kernel")}, "it lacks"),
+    "a missing norm": (
+        lambda t: {n: v for n, v in t.items() if "layer_1/ffn/layer_post" not in n},
+        "it lacks decoder_1/feed_forward_norm",
+    ),
+    "a missing shard": (
+        lambda t: {n: v for n, v in t.items() if not n.endswith("weights_4")},
+        "more than the embedding",
+    ),
+    "not a number": (lambda t: {n: v * np.nan if v.ndim else v for n, v in t.items()}, "finite"),
+    "integers": (lambda t: {n: v.astype(np.int32) for n, v in t.items()}, "holds no floats"),
+    "two vocabularies": (
+        lambda t: t | {n.replace("modality", "modality_7"): v for n, v in t.items() if "shar" in n},
+        "vocabulary for each side",
+    ),
+    "one vector": (
+        lambda t: {n: v.ravel() if "encdec_attention/multi" in n else v for n, v in t.items()},
+        "lacks the matrix|do not fit",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGES.values(), ids=CHANGES)
+def test_weights_of_another_model_are_named(tmp_path, change, message):
+    _renamed(golden_numbers.write_checkpoint(tmp_path, "t2t_paper"), change)
+    with pytest.raises(errors.UserError, match=message):
+        imported.write(tensor2tensor.read(tmp_path), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("file", ["model.ckpt-3.index", "model.ckpt-3.data-00000-of-00001"])
+@pytest.mark.parametrize("damage", ["cut", "changed", "empty", "pickle"])
+def test_a_damaged_file_gives_one_line(tmp_path, capsys, file, damage):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    path = tmp_path / file
+    data = path.read_bytes()
+    changed = bytes(255 - b if i % 997 == 50 else b for i, b in enumerate(data))
+    pickle = b"\x80\x04cos\nsystem\n(S'touch hacked'\ntR."
+    path.write_bytes(
+        {"cut": data[: len(data) // 2], "changed": changed, "empty": b"", "pickle": pickle}[damage]
+    )
+    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot read the checkpoint" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_missing_is_said(tmp_path):
+    with pytest.raises(errors.UserError, match="there is no checkpoint"):
+        tensor2tensor.read(tmp_path / "nowhere")
+    with pytest.raises(errors.UserError, match="holds no checkpoint"):
+        tensor2tensor.read(tmp_path)
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    with pytest.raises(errors.UserError, match="no vocabulary file"):
+        tensor2tensor.read(tmp_path, vocab=tmp_path / "none")
+    (tmp_path / "vocab.golden.subwords").unlink()
+    with pytest.raises(errors.UserError, match="give the vocabulary as --vocab"):
+        tensor2tensor.read(tmp_path)
+    (tmp_path / "hparams.json").write_text('{"num_heads": ')
+    with pytest.raises(errors.UserError, match="is damaged"):
+        tensor2tensor.read(tmp_path)
+
+
+@pytest.mark.integration
+def test_a_real_checkpoint_is_imported(shared_data, tmp_path, capsys):
+    folder = shared_data / "t2t"
+    (vocab,) = folder.glob("vocab.*")
+    run = tmp_path / "run"
+    assert _import(f"--model={folder / 'ckpt'}", f"--vocab={vocab}", f"--output_dir={run}") == 0
+    assert "2 + 2 layers of 16, 2 heads, 8,190 ids" in capsys.readouterr().out
+    model = translator.Translator.from_output_dir(run, extra_length=2)
+    kernel = tf.train.load_checkpoint(str(folder / "ckpt" / "model.ckpt-1")).get_tensor(SPACE)
+    # Tensor2tensor's number 8 is German.
+    np.testing.assert_array_equal(model.models[0].source_vector.vector, kernel[8])
+    assert model.translate(["A dog runs."])[0].text
