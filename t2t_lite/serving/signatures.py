@@ -188,7 +188,9 @@ class ServingModel(tf.Module):
     def _search(self, model: translator.Translator, *, num_kept: int):
         """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
         kept = dataclasses.replace(model.options, return_beams=num_kept)
-        model = translator.Translator(model.models, model.task, kept)
+        # Rounded weights are restored in every call; others are prepared once.
+        frozen = isinstance(self._weights, weights.Weights)
+        model = translator.Translator(model.models, model.task, kept, frozen=frozen)
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             with self._weights.used():

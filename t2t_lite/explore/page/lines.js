@@ -38,6 +38,8 @@ export function lines({ weights, heads, queries, keys, chosen, choose, title }) 
 
   function draw(only) {
     const drawn = [];
+    // Lines of one query alone are drawn against its own strongest: many heads look everywhere.
+    const strongest = only === null ? 1 : Math.max(...heads.flatMap((head) => keys.map((_, key) => weights.at(head, only, key))));
     queries.forEach((_, query) => {
       if (only !== null && query !== only) return;
       heads.forEach((head) => {
@@ -50,7 +52,7 @@ export function lines({ weights, heads, queries, keys, chosen, choose, title }) 
             svg("line", {
               x1: left, y1: middle(query) + shift, x2: right, y2: middle(key) + shift,
               stroke: COLORS[head % COLORS.length], "stroke-width": Math.max(5 * weight, 0.4).toFixed(2),
-              "stroke-opacity": Math.min(0.04 + 1.2 * weight, 1).toFixed(2),
+              "stroke-opacity": Math.min(0.04 + 1.2 * weight / strongest, 1).toFixed(2),
             }),
           );
         }
