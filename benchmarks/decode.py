@@ -22,7 +22,9 @@ BATCH, SOURCE, BEAM, VOCABULARY = 32, 32, 4, 8000
 def main() -> None:
     """Time it and print the line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--precision", choices=["float32", "mixed", "bfloat16"], default="float32")
+    parser.add_argument(
+        "--precision", choices=["float32", "mixed", "bfloat16", "mixed_int8"], default="float32"
+    )
     parser.add_argument("--target_length", type=int, default=32)
     parser.add_argument("--threads", type=int, default=int(os.environ.get("BENCH_THREADS", "2")))
     parser.add_argument("--workers", type=int, default=0, help="default: as many as threads")
@@ -79,15 +81,15 @@ def workload(arguments):
         beam_size=BEAM, min_length=arguments.target_length + 1, precision=arguments.precision
     )
     model = transformer.Transformer(hparams, VOCABULARY, dtype=decode_options.weights_dtype)
+    decoder = cached_decoder.of_models([model], decode_options)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
     def search(inputs):
-        decoder = cached_decoder.of_models([model], decode_options)
         return beam_search.search(
             decoder,
             decoder.encode(inputs),
             decode_options,
-            vocabulary=candidates.Vocabulary(VOCABULARY, forbidden=(0, 2)),
+            emittable=candidates.EmittableIds(VOCABULARY, forbidden=(0, 2)),
             max_lengths=tf.fill([tf.shape(inputs)[0]], arguments.target_length),
         )
 

@@ -163,15 +163,15 @@ def _random_model(flags: argparse.Namespace):
     model = transformer.Transformer(hparams, VOCABULARY, dtype=decode_options.weights_dtype)
     if flags.write_ctranslate2:
         _write_ctranslate2(model, flags.write_ctranslate2)
+    decoder = cached_decoder.of_models([model], decode_options)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
     def search(inputs):
-        decoder = cached_decoder.of_models([model], decode_options)
         return beam_search.search(
             decoder,
             decoder.encode(inputs),
             decode_options,
-            vocabulary=candidates.Vocabulary(VOCABULARY, forbidden=(0, 2)),
+            emittable=candidates.EmittableIds(VOCABULARY, forbidden=(0, 2)),
             max_lengths=tf.fill([tf.shape(inputs)[0]], flags.length),
         )
 

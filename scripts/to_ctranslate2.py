@@ -21,6 +21,14 @@ from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.text import vocabulary
 
 MAX_POSITIONS = 1024
+# What only imported models have, and what it is in all others.
+NOT_CONVERTED = {
+    "embeddings": "shared",
+    "source_vector": False,
+    "attention_bias": False,
+    "activation": "relu",
+    "logits_bias": False,
+}
 # Its row of the decoder's embedding is zero, which is the decoder's first input; never emitted.
 START = "<pad>"
 # What a model's folder holds; another file there is somebody's.
@@ -68,6 +76,12 @@ def convert(
             "CTranslate2 has only the paper's attention, here "
             f"attention_function={hparams.attention_function}, "
             f"attention_window={hparams.attention_window}"
+        )
+    changed = [name for name in NOT_CONVERTED if getattr(hparams, name) != NOT_CONVERTED[name]]
+    if changed:
+        values = ", ".join(f"{name}={getattr(hparams, name)}" for name in changed)
+        raise errors.UserError(
+            f"this script does not convert what imported models may have more: {values}"
         )
     try:
         import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)

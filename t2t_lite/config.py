@@ -13,6 +13,7 @@ from t2t_lite import errors, fields
 
 PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
 Embeddings = Literal["shared", "separate"]
+Activation = Literal["relu", "swish"]
 AttentionFunction = Literal["scaled_dot", "dot", "additive"]
 
 # What another value of a field changes: the function that the weights stand for, or nothing that is
@@ -77,6 +78,17 @@ class HParams:
         False,
         "A learnt vector is added to every input of the encoder (tensor2tensor's target space).",
         changes=MODEL,
+    )
+    attention_bias: bool = fields.option(
+        False,
+        "Attention's queries and outputs have biases, as Marian's.",
+        changes=MODEL,
+    )
+    activation: Activation = fields.option(
+        "relu", "Within the feed-forward networks: max(0, x), or x sigmoid(x).", changes=MODEL
+    )
+    logits_bias: bool = fields.option(
+        False, "The softmax has a bias for each id (Marian).", changes=MODEL
     )
     vocab_multiple: int = fields.option(
         8,

@@ -1,19 +1,19 @@
 """Apache Beam as the commands use it: --beam_pipeline_options, and a user's mistake in a worker."""
 
 import contextlib
-import logging
 import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from t2t_lite import errors
+from t2t_lite import errors, quiet
 
 # An extra: pyright does not resolve it where it is not installed.
 try:
-    import apache_beam  # pyright: ignore
-    from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore
-    from apache_beam.options import pipeline_options  # pyright: ignore
+    with quiet.hidden_stderr():
+        import apache_beam  # pyright: ignore
+        from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore
+        from apache_beam.options import pipeline_options  # pyright: ignore
 except ImportError as error:
     raise errors.UserError(
         "--beam_pipeline_options needs Apache Beam: pip install 't2t-lite[beam]'"
@@ -32,9 +32,6 @@ def options(text: str) -> Any:
     flags = [f"--{option.strip()}" for option in text.split(",") if option.strip()]
     if not any(flag.startswith("--runner=") for flag in flags):
         flags.append(f"--runner={_RUNNER}")
-    if f"--runner={_RUNNER}" in flags:  # what is wrong comes as an exception, too
-        flags.append("--default_sdk_harness_log_level=ERROR")
-        logging.getLogger("apache_beam").setLevel(logging.CRITICAL)
     parsed = pipeline_options.PipelineOptions(flags, pickle_library="cloudpickle")
     try:
         apache_beam.Pipeline(options=parsed)
@@ -44,8 +41,15 @@ def options(text: str) -> Any:
 
 
 @contextlib.contextmanager
-def mistakes() -> Iterator[None]:
-    """Raise a UserError that a worker met as one, from whatever the runner makes of it."""
+def running(parsed: Any) -> Iterator[None]:
+    """Hide what a runner on this machine prints, and raise a UserError that a worker met as one."""
+    is_here = parsed.view_as(pipeline_options.StandardOptions).runner == _RUNNER
+    with quiet.hidden_stderr() if is_here else contextlib.nullcontext(), _mistakes():
+        yield
+
+
+@contextlib.contextmanager
+def _mistakes() -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -19,7 +19,7 @@ FLOORS = {
     4: ["tasks", "data", "imports"],
     3: ["model", "run", "evaluate", "parsing"],
     2: ["config", "locks", "machine", "messages", "pipelines", "progress", "registry", "text"],
-    1: ["fields"],
+    1: ["fields", "quiet"],
     0: ["errors"],
 }
 # The highest floor that content may use.

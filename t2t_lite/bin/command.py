@@ -13,26 +13,27 @@ and hands one function to `run`:
 TensorFlow is imported inside that function, after the flags are parsed.
 """
 
-import contextlib
 import dataclasses
 import math
 import os
 import sys
-import tempfile
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from absl import flags
 
-from t2t_lite import errors, fields, registry
+from t2t_lite import errors, fields, quiet, registry
 
 _USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
 _NAMES_WIDTH = 34  # of the column of names in a table of fields
 
 _Options = TypeVar("_Options")
+
+# TensorFlow's libraries print while they are imported; TF_CPP_MIN_LOG_LEVEL does not reach that.
+quiet_import = quiet.hidden_stderr
 
 
 def new_flags() -> flags.FlagValues:
@@ -159,27 +160,6 @@ def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:
         lines.append(f"  --{flag.name}")
         lines += [f"      {line}" for line in [*textwrap.wrap(text, _WIDTH), *table_rows]]
     return "\n".join(lines)
-
-
-@contextlib.contextmanager
-def quiet_import() -> Iterator[None]:
-    """Hide what TensorFlow's libraries print on stderr while they are imported.
-
-    TF_CPP_MIN_LOG_LEVEL does not reach these lines. They are shown where the import fails.
-    """
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as hidden:
-        os.dup2(hidden.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            hidden.seek(0)
-            os.write(saved, hidden.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
 
 
 class _FieldParser(flags.ArgumentParser):

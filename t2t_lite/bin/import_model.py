@@ -2,6 +2,7 @@
 
   t2t-lite-import --from=tensor2tensor --model=t2t_train/model.ckpt-250000 --output_dir=run \\
     --vocab=t2t_data/vocab.translate_ende_wmt32k.32768.subwords
+  t2t-lite-import --from=marian --model=opus-mt-en-de --output_dir=run
 
 Every other command takes the output_dir: it decodes, scores, explores, exports. To train it
 further, give it to t2t-lite-trainer as --warm_start_from and as --hparams_set.
@@ -14,7 +15,7 @@ from absl import flags
 
 from t2t_lite.bin import command
 
-FRAMEWORKS = ("tensor2tensor",)
+FRAMEWORKS = ("tensor2tensor", "marian")
 
 FLAGS = command.new_flags()
 flags.DEFINE_enum("from", None, FRAMEWORKS, "Who trained it.", flag_values=FLAGS)
@@ -25,7 +26,8 @@ flags.DEFINE_string("output_dir", None, "A new folder, of the imported run.", fl
 flags.DEFINE_string(
     "vocab",
     None,
-    "Its vocabulary; default: the only one beside it or in the data_dir of its flags.",
+    "Its vocabulary, of Marian source.spm,target.spm,vocab.yml; default: what lies beside it or in "
+    "the data_dir of its flags.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
@@ -37,14 +39,14 @@ flags.DEFINE_string(
 flags.DEFINE_integer(
     "num_heads",
     None,
-    "Heads of an attention, where its own files do not say.",
+    "Tensor2tensor's heads of an attention, where its own files do not say.",
     lower_bound=1,
     flag_values=FLAGS,
 )
 flags.DEFINE_integer(
     "target_space",
     None,
-    "The number of its target space; default: the one that was trained, or 0.",
+    "The number of tensor2tensor's target space; default: the one that was trained, or 0.",
     lower_bound=0,
     flag_values=FLAGS,
 )
@@ -58,14 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _import() -> None:
     with command.quiet_import():
-        from t2t_lite.imports import imported, tensor2tensor
-    model = tensor2tensor.read(
-        FLAGS.model,
-        vocab=FLAGS.vocab,
-        problem=FLAGS.problem,
-        num_heads=FLAGS.num_heads,
-        target_space=FLAGS.target_space,
-    )
+        from t2t_lite.imports import imported, marian, tensor2tensor
+    if FLAGS["from"].value == "marian":
+        model = marian.read(FLAGS.model, vocab=FLAGS.vocab, problem=FLAGS.problem)
+    else:
+        model = tensor2tensor.read(
+            FLAGS.model,
+            vocab=FLAGS.vocab,
+            problem=FLAGS.problem,
+            num_heads=FLAGS.num_heads,
+            target_space=FLAGS.target_space,
+        )
     prefix = imported.write(model, FLAGS.output_dir)
     hparams = model.hparams
     count = sum(weights.size for weights in model.weights.values())

@@ -82,7 +82,10 @@ class Beam:
     def _pipeline(self, read: reader.Reader) -> Iterator[apache_beam.Pipeline]:
         """Yield a pipeline, and run it."""
         pipelines.send_along(read.problem)
-        with pipelines.mistakes(), apache_beam.Pipeline(options=self._options) as pipeline:
+        with (
+            pipelines.running(self._options),
+            apache_beam.Pipeline(options=self._options) as pipeline,
+        ):
             yield pipeline
 
 

@@ -1,10 +1,10 @@
 """Beam search with a length penalty (Section 6.1; Wu et al. 2016, eq. 14), of any model.
 
 A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha. A time step extends the
-N live hypotheses of each sentence: of the best 2 N extensions (if ends are strict, of the best N)
-those that end in EOS compete for the K places of the finished ones, and the best N others live on.
-A sentence is done when no live hypothesis can still reach the worst of K finished ones, or at its
-length limit. Live hypotheses then fill the places that are left, scored in the same way and marked
+N alive hypotheses of each sentence: of the best 2 N extensions (if ends are strict, of the best N)
+those that end in EOS compete for the K places of the finished ones; the best N others stay alive.
+A sentence is done when no alive hypothesis can still reach the worst of K finished ones, or at its
+length limit. Alive hypotheses then fill the places that are left, scored in the same way and marked
 as not finished. With one beam this is greedy decoding: only the best extension counts.
 
 What each sentence gets depends on no other: it has its own limit and its own decision to stop, and
@@ -13,8 +13,8 @@ sentences that are done leave the batch as soon as they are a quarter of it.
 Nothing is ever reordered. A hypothesis is a row of `ancestry`, which tells the slots that it went
 through (see Decoder), and sorting the beams anew is a gather of small integers.
 
-Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted (a
-multiple of SEGMENT), W columns of the softmax, G symbols of a grammar, P tokens of a prefix.
+Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted, W
+columns of the softmax, G symbols of a grammar, P tokens of a prefix.
 """
 
 import functools
@@ -26,8 +26,11 @@ import tensorflow as tf
 from t2t_lite.decode import candidates
 from t2t_lite.decode import options as decode_options
 
-# Arrays grow by so many time steps at once, so that attention never sees many empty slots.
+# Arrays grow by so many time steps at once, so that attention never sees many empty slots. For few
+# sentences growing costs more than the empty slots do.
 SEGMENT = 8
+LONG_SEGMENT = 16
+_FEW = 4
 
 
 class Decoder(Protocol):
@@ -50,15 +53,15 @@ class Decoder(Protocol):
     ) -> tuple[candidates.Logits, Any]:
         """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
 
-        At time `position` 0 there is one beam, whose id is PAD, and `state` is the initial state of
-        the search, without slots: this step makes those of the T times itself.
+        At time `position` 0 all ids are PAD, and only the first beam's logits matter.
         """
         ...
 
-    def grow(self, state: Any, ancestry: tf.Tensor, num_steps: int) -> Any:
+    def grow(self, state: Any, ancestry: tf.Tensor, num_steps: tf.Tensor) -> Any:
         """Return the state with slots for num_steps more times after the T of ancestry [B, N, T].
 
-        Slots that no beam went through by then are never asked for again.
+        Slots that no beam went through by then are never asked for again. The search begins with
+        this, of the initial state, which has no slots, and T = 0.
         """
         ...
 
@@ -104,9 +107,9 @@ class Sentences(NamedTuple):
 
 
 class Beams(NamedTuple):
-    """The search of each sentence: live hypotheses, finished ones, and the inputs of the slots."""
+    """The search of each sentence: alive hypotheses, finished ones, and the inputs of the slots."""
 
-    scores: tf.Tensor  # [B, N] log-probabilities of the live ones, best first
+    scores: tf.Tensor  # [B, N] log-probabilities of the alive ones, best first
     ids: tf.Tensor  # [B, N] their last tokens
     lengths: tf.Tensor  # [B] their number of tokens
     ancestry: tf.Tensor  # [B, N, T]
@@ -123,7 +126,7 @@ class _Settings(NamedTuple):
 
     decoder: Decoder
     options: decode_options.DecodeOptions
-    vocabulary: candidates.Vocabulary
+    emittable: candidates.EmittableIds
     grammar: Grammar | None
     has_prefix: bool
 
@@ -153,7 +156,7 @@ def search(
     initial_state: Any,
     options: decode_options.DecodeOptions,
     *,
-    vocabulary: candidates.Vocabulary,
+    emittable: candidates.EmittableIds,
     max_lengths: tf.Tensor,
     prefix_ids: tf.Tensor | None = None,
     uniforms: tf.Tensor | None = None,
@@ -167,7 +170,7 @@ def search(
       initial_state: of the decoder at the first step.
       options: how to search: beam_size (N), return_beams (K), alpha, strict_ends, min_length; if
         sampling, temperature, top_k and top_p of the one beam.
-      vocabulary: which columns of the softmax may be emitted; the others take part in it only.
+      emittable: which columns of the softmax may be emitted; the others take part in it only.
       max_lengths: int32 [B], the most tokens of each output, EOS included; at least 1 counts.
       prefix_ids: int32 [B, P], tokens that the outputs begin with, padded with PAD.
       uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to sample with.
@@ -178,7 +181,7 @@ def search(
         raise ValueError("sampling needs uniforms")
     if grammar and (options.sampling or options.min_length > 1 or prefix_ids is not None):
         raise ValueError("a grammar does not go with sampling, min_length or prefix_ids")
-    settings = _Settings(decoder, options, vocabulary, grammar, prefix_ids is not None)
+    settings = _Settings(decoder, options, emittable, grammar, prefix_ids is not None)
     max_lengths = tf.maximum(max_lengths, 1)
     batch_size = tf.shape(max_lengths)[0]
     if prefix_ids is None:
@@ -189,64 +192,73 @@ def search(
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
-    results, beams = _start(batch_size, grammar_state, settings)
-    beams, state = _step(tf.constant(0), beams, initial_state, sentences, settings)
-    growing = (results, beams, state)
-    growing_shapes = _invariants(growing, _grown(*growing, decoder))
+    results, beams = _initial(batch_size, grammar_state, settings)
+    growing = (results, beams, initial_state)
+    grown = _grow(*growing, tf.constant(SEGMENT), decoder)
     _, _, results, *_ = tf.while_loop(
         lambda position, sentences, *_: tf.size(sentences.rows) > 0,
-        functools.partial(_segment, settings=settings),
-        (tf.constant(1), sentences, *growing),
-        shape_invariants=(tf.TensorShape([]), _invariants(sentences, sentences), *growing_shapes),
+        functools.partial(_run_segment, settings=settings),
+        (tf.constant(0), sentences, *growing),
+        shape_invariants=(
+            tf.TensorShape([]),
+            _shape_invariants(sentences, sentences),
+            *_shape_invariants(growing, grown),
+        ),
         parallel_iterations=1,
     )
     return results._replace(ids=results.ids[:, :, : tf.reduce_max(results.lengths)])
 
 
-def _start(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses, Beams]:
-    """Return no results yet, and one empty hypothesis a sentence, with room for the first times."""
-    num_kept = settings.num_kept
+def _initial(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses, Beams]:
+    """Return no results yet, and one empty hypothesis a sentence, without room for any time.
+
+    It is the first beam; the others do not exist yet.
+    """
+    num_beams, num_kept = settings.num_beams, settings.num_kept
     results = Hypotheses(
-        ids=tf.zeros([batch_size, num_kept, SEGMENT], tf.int32),
+        ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
         scores=tf.zeros([batch_size, num_kept]),
         lengths=tf.zeros([batch_size, num_kept], tf.int32),
         finished=tf.zeros([batch_size, num_kept], tf.bool),
     )
     beams = Beams(
-        scores=tf.zeros([batch_size, 1]),
-        ids=tf.zeros([batch_size, 1], tf.int32),
+        scores=tf.tile([[0.0] + [candidates.NEVER] * (num_beams - 1)], [batch_size, 1]),
+        ids=tf.zeros([batch_size, num_beams], tf.int32),
         lengths=tf.zeros([batch_size], tf.int32),
-        ancestry=tf.fill([batch_size, 1, SEGMENT], -1),
-        grammar=grammar_state,
-        slot_ids=tf.zeros([batch_size, SEGMENT, settings.num_beams], tf.int32),
+        ancestry=tf.zeros([batch_size, num_beams, 0], tf.int32),
+        grammar=tf.nest.map_structure(lambda x: tf.repeat(x, num_beams, axis=1), grammar_state),
+        slot_ids=tf.zeros([batch_size, 0, num_beams], tf.int32),
         finished_scores=tf.fill([batch_size, num_kept], candidates.NEVER),
         finished_lengths=tf.zeros([batch_size, num_kept], tf.int32),
-        finished_ancestry=tf.fill([batch_size, num_kept, SEGMENT], -1),
+        finished_ancestry=tf.zeros([batch_size, num_kept, 0], tf.int32),
         active=tf.ones([batch_size], tf.bool),
     )
     return results, beams
 
 
-def _grown(results: Hypotheses, beams: Beams, state: Any, decoder: Decoder):
-    """Return all that has an axis of times with SEGMENT more of them."""
-    at_end = [[0, 0], [0, 0], [0, SEGMENT]]
+def _grow(results: Hypotheses, beams: Beams, state: Any, num_steps: tf.Tensor, decoder: Decoder):
+    """Return all that has an axis of times with num_steps more of them."""
+    at_end = [[0, 0], [0, 0], [0, num_steps]]
     return (
         results._replace(ids=tf.pad(results.ids, at_end)),
         beams._replace(
             ancestry=tf.pad(beams.ancestry, at_end, constant_values=-1),
-            slot_ids=tf.pad(beams.slot_ids, [[0, 0], [0, SEGMENT], [0, 0]]),
+            slot_ids=tf.pad(beams.slot_ids, [[0, 0], [0, num_steps], [0, 0]]),
             finished_ancestry=tf.pad(beams.finished_ancestry, at_end, constant_values=-1),
         ),
-        decoder.grow(state, beams.ancestry, SEGMENT),
+        decoder.grow(state, beams.ancestry, num_steps),
     )
 
 
-def _segment(position, sentences: Sentences, results, beams: Beams, state, *, settings: _Settings):
+def _run_segment(
+    position, sentences: Sentences, results, beams: Beams, state, *, settings: _Settings
+):
     """Run steps until the allotted times are over or enough sentences are done; drop these."""
+    num_steps = tf.where(tf.size(sentences.rows) < _FEW, LONG_SEGMENT, SEGMENT)
     results, beams, state = tf.cond(
         position < tf.shape(beams.ancestry)[2],
         lambda: (results, beams, state),
-        lambda: _grown(results, beams, state, settings.decoder),
+        lambda: _grow(results, beams, state, num_steps, settings.decoder),
     )
     num_times = tf.shape(beams.ancestry)[2]
     three_quarters = tf.size(sentences.rows) * 3 // 4
@@ -257,36 +269,36 @@ def _segment(position, sentences: Sentences, results, beams: Beams, state, *, se
 
     def step(position, beams, state):
         after, state = _step(position, beams, state, sentences, settings)
-        return position + 1, _where_active(after, beams), state
+        return position + 1, _freeze_done(after, beams), state
 
     position, beams, state = tf.while_loop(
         any_step_left, step, (position, beams, state), parallel_iterations=1
     )
-    results = _recorded(results, sentences.rows, _hypotheses(beams, settings))
-    sentences, beams, state = _without_done(sentences, beams, state)
+    results = _record(results, sentences.rows, _best_hypotheses(beams, settings))
+    sentences, beams, state = _drop_done(sentences, beams, state)
     return position, sentences, results, beams, state
 
 
 def _step(position, beams: Beams, state, sentences: Sentences, settings: _Settings):
     """Run one time step for all beams; return the beams and the state after it."""
-    beams = _in_slots(beams, position)
+    beams = _enter_slots(beams, position)
     logits, state = settings.decoder.step(beams.ids, position, beams.ancestry, state)
     extensions = candidates.extend(
         logits,
         beams.scores,
         2 * settings.num_beams if settings.num_beams > 1 else 1,
         rules=_rules(position, beams, sentences, settings),
-        vocabulary=settings.vocabulary,
+        emittable=settings.emittable,
         options=settings.options,
     )
-    after = _live(beams, extensions, settings)._replace(
+    after = _next_alive(beams, extensions, settings)._replace(
         lengths=tf.fill(tf.shape(beams.lengths), position + 1),
-        **_finished(beams, extensions, position, settings),
+        **_next_finished(beams, extensions, position, settings),
     )
-    return after._replace(active=_goes_on(after, sentences, settings)), state
+    return after._replace(active=_should_continue(after, sentences, settings)), state
 
 
-def _in_slots(beams: Beams, position: tf.Tensor) -> Beams:
+def _enter_slots(beams: Beams, position: tf.Tensor) -> Beams:
     """Let beam n be in slot (position, n), with its last token as the input there."""
     is_present = tf.range(tf.shape(beams.ancestry)[2]) == position
     own_slots = tf.range(beams.ids.shape[1])[None, :, None]
@@ -314,9 +326,9 @@ def _rules(position, beams: Beams, sentences: Sentences, settings: _Settings) ->
     return candidates.Rules(may_end=may_end, uniforms=uniforms, forced_ids=forced_ids)
 
 
-def _live(beams: Beams, extensions: candidates.Candidates, settings: _Settings) -> Beams:
+def _next_alive(beams: Beams, extensions: candidates.Candidates, settings: _Settings) -> Beams:
     """Return the N best extensions that do not end in EOS as the beams."""
-    ends = extensions.ids == settings.vocabulary.eos_id
+    ends = extensions.ids == settings.emittable.eos_id
     scores = tf.where(ends, 2 * candidates.NEVER, extensions.scores)
     parents, ids = extensions.parents, extensions.ids
     if scores.shape[1] > settings.num_beams:
@@ -330,11 +342,11 @@ def _live(beams: Beams, extensions: candidates.Candidates, settings: _Settings) 
     return beams._replace(scores=scores, ids=ids, ancestry=ancestry, grammar=grammar)
 
 
-def _finished(
+def _next_finished(
     beams: Beams, extensions: candidates.Candidates, position, settings: _Settings
 ) -> dict[str, tf.Tensor]:
     """Return the K best of the finished hypotheses and the extensions that end in EOS."""
-    is_new = (extensions.ids == settings.vocabulary.eos_id) & _exists(extensions.scores)
+    is_new = (extensions.ids == settings.emittable.eos_id) & _exists(extensions.scores)
     if settings.options.strict_ends:
         is_new &= tf.range(is_new.shape[1]) < settings.num_beams
     new_scores = extensions.scores / length_penalty(position + 1, settings.options.alpha)
@@ -355,43 +367,47 @@ def _finished(
     }
 
 
-def _goes_on(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:
-    """Return [B]: below the limit, and some live hypothesis can still reach the worst finished one.
+def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:
+    """Return [B]: below the limit, and an alive hypothesis can still reach the worst finished one.
 
-    Log-probabilities only fall, so a live hypothesis ends with at most its present one over the
+    Log-probabilities only fall, so an alive hypothesis ends with at most its present one over the
     largest penalty that it can still meet: that of the limit, or for alpha < 0 of the next step.
     """
-    best_live = beams.scores[:, 0]
+    best_alive = beams.scores[:, 0]
     largest_penalty = tf.maximum(
         length_penalty(sentences.max_lengths, settings.options.alpha),
         length_penalty(beams.lengths + 1, settings.options.alpha),
     )
-    can_improve = best_live / largest_penalty > beams.finished_scores[:, -1]
-    return can_improve & _exists(best_live) & (beams.lengths < sentences.max_lengths)
+    can_improve = best_alive / largest_penalty > beams.finished_scores[:, -1]
+    return can_improve & _exists(best_alive) & (beams.lengths < sentences.max_lengths)
 
 
 def _exists(scores: tf.Tensor) -> tf.Tensor:
     return scores > candidates.NEVER / 2
 
 
-def _where_active(after: Beams, before: Beams) -> Beams:
+def _freeze_done(after: Beams, before: Beams) -> Beams:
     """Return `after` for active sentences and `before` for those that were done already."""
 
     def choose(new, old):
         active = tf.reshape(before.active, [-1] + [1] * (new.shape.rank - 1))
         return tf.where(active, new, old)
 
-    return tf.nest.map_structure(choose, after, before)
+    # Of slots nobody asks who is done: no ancestry leads there.
+    chosen = tf.nest.map_structure(
+        choose, after._replace(slot_ids=()), before._replace(slot_ids=())
+    )
+    return chosen._replace(slot_ids=after.slot_ids)
 
 
-def _hypotheses(beams: Beams, settings: _Settings) -> Hypotheses:
-    """Return the finished hypotheses, then live ones in the places that are left."""
-    live_exist = _exists(beams.scores)
-    live_lengths = tf.repeat(beams.lengths[:, None], beams.ids.shape[1], axis=1)
-    live_scores = beams.scores / length_penalty(live_lengths, settings.options.alpha)
-    live_scores = tf.where(live_exist, live_scores, -float("inf"))
-    live_lengths = tf.where(live_exist, live_lengths, 0)
-    # Place k is the k-th finished one, or the first live one after the last of them.
+def _best_hypotheses(beams: Beams, settings: _Settings) -> Hypotheses:
+    """Return the finished hypotheses, then alive ones in the places that are left."""
+    alive_exist = _exists(beams.scores)
+    alive_lengths = tf.repeat(beams.lengths[:, None], beams.ids.shape[1], axis=1)
+    alive_scores = beams.scores / length_penalty(alive_lengths, settings.options.alpha)
+    alive_scores = tf.where(alive_exist, alive_scores, -float("inf"))
+    alive_lengths = tf.where(alive_exist, alive_lengths, 0)
+    # Place k is the k-th finished one, or the first alive one after the last of them.
     num_finished = tf.reduce_sum(
         tf.cast(_exists(beams.finished_scores), tf.int32), axis=1, keepdims=True
     )
@@ -399,18 +415,18 @@ def _hypotheses(beams: Beams, settings: _Settings) -> Hypotheses:
     is_finished = places < num_finished
     places = tf.where(is_finished, places, settings.num_kept + places - num_finished)
 
-    def pick(finished, live):
-        return tf.gather(tf.concat([finished, live], axis=1), places, batch_dims=1)
+    def pick(finished, alive):
+        return tf.gather(tf.concat([finished, alive], axis=1), places, batch_dims=1)
 
-    lengths = pick(beams.finished_lengths, live_lengths)
-    eos_ids = tf.fill(tf.shape(beams.finished_lengths), settings.vocabulary.eos_id)
+    lengths = pick(beams.finished_lengths, alive_lengths)
+    eos_ids = tf.fill(tf.shape(beams.finished_lengths), settings.emittable.eos_id)
     ids = _tokens(
         beams.slot_ids,
         ancestry=pick(beams.finished_ancestry, beams.ancestry),
         lengths=lengths,
         last_ids=pick(eos_ids, beams.ids),
     )
-    scores = pick(beams.finished_scores, live_scores)
+    scores = pick(beams.finished_scores, alive_scores)
     return Hypotheses(ids=ids, scores=scores, lengths=lengths, finished=is_finished)
 
 
@@ -431,13 +447,13 @@ def _tokens(slot_ids, *, ancestry, lengths, last_ids) -> tf.Tensor:
     return tf.where(times == last_times, last_ids[:, :, None], ids)
 
 
-def _recorded(results: Hypotheses, rows: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
+def _record(results: Hypotheses, rows: tf.Tensor, hypotheses: Hypotheses) -> Hypotheses:
     """Return results with those of the rows of the whole batch in place of what they had."""
     pairs = zip(results, hypotheses)
     return Hypotheses(*(tf.tensor_scatter_nd_update(old, rows[:, None], new) for old, new in pairs))
 
 
-def _without_done(sentences: Sentences, beams: Beams, state: Any):
+def _drop_done(sentences: Sentences, beams: Beams, state: Any):
     """Return the three without sentences that are done."""
     everything = (sentences, beams, state)
     kept = tf.where(beams.active)[:, 0]
@@ -448,7 +464,7 @@ def _without_done(sentences: Sentences, beams: Beams, state: Any):
     )
 
 
-def _invariants(before: Any, grown: Any) -> Any:
+def _shape_invariants(before: Any, grown: Any) -> Any:
     """Return the shapes that hold at every turn: the batch shrinks, and some axes grow."""
 
     def shape(old: tf.Tensor, new: tf.Tensor) -> tf.TensorShape:

@@ -75,7 +75,7 @@ def decode_file(job: Job, options: str) -> files.Report:
         | apache_beam.Reshuffle()
         | apache_beam.ParDo(_Decode(job, num_windows))
     )
-    with pipelines.mistakes():
+    with pipelines.running(parsed):
         result = pipeline.run()
         result.wait_until_finish()
     for counter in result.metrics().query()["counters"]:

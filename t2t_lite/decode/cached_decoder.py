@@ -17,13 +17,14 @@ candidates.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
+from t2t_lite.decode import products as weight_products
 from t2t_lite.model import attention, compatibility, normalization, residual, transformer
 
 
@@ -51,13 +52,15 @@ class State(NamedTuple):
 class CachedDecoder:
     """A model as a beam_search.Decoder; `encode` makes the state to begin with.
 
-    Make one inside the tf.function that searches, before its loop: weights are cast and transposed
-    here, once a call.
+    Weights are cast, scaled and transposed when one is made. Made inside the tf.function that
+    searches, before its loop, it follows a model that is still being trained; made outside, it does
+    that once and for all.
 
     Args:
       model: whose compute type is that of the encoder and of attention.
       beam_size: N.
-      products: the type of the decoder's products with weights; default: that of the model.
+      products: the type of the decoder's products with weights, int8 among them (see `products`);
+        default: that of the model.
       may_round: whether logits may be RoundedLogits; else they are float32 products.
     """
 
@@ -75,9 +78,12 @@ class CachedDecoder:
         products = tf.as_dtype(products or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
-        self.embedding_VD = tf.convert_to_tensor(model.softmax.matrix)
+        self.embedding_VD = model.softmax_matrix()
         softmax_type = products if may_round else tf.float32
-        self.softmax_DW, self.softmax_bias_W = _softmax_weights(self.embedding_VD, softmax_type)
+        self.logits_are_rounded = softmax_type != tf.float32
+        self.softmax = weight_products.product(
+            *_softmax_weights(self.embedding_VD), dtype=softmax_type
+        )
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
@@ -99,21 +105,25 @@ class CachedDecoder:
             memory_bias=encoded.bias,
         )
 
-    def grow(self, state: State, ancestry: tf.Tensor, num_steps: int) -> State:
+    def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
         """See beam_search.Decoder. Slots that no beam went through are left out, as far as all
         sentences have such."""
+        num_old = tf.shape(ancestry)[2] * self.beam_size
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         if self.hparams.attention_window:
             is_used &= self._is_near(state.slots, tf.shape(ancestry)[2])
         kept = _columns(is_used, multiple=self.beam_size)
-        new_slots = self._all_slots(ancestry, tf.shape(ancestry)[2], num_steps)
+        new_slots = num_old + tf.range(num_new)
+        new_slots = tf.repeat(new_slots[None], tf.shape(ancestry)[0], axis=0)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
+        columns = tf.repeat(kept[:, None], self.hparams.num_heads, axis=1)
         # What lies in a new slot before it is written does not matter: it is nobody's.
-        columns = tf.pad(kept, [[0, 0], [0, num_new]])
-        columns = tf.repeat(columns[:, None], self.hparams.num_heads, axis=1)
         caches = tf.nest.map_structure(
-            lambda cache: tf.gather(cache, columns, batch_dims=2), state.caches
+            lambda cache: tf.pad(
+                tf.gather(cache, columns, batch_dims=2), [[0, 0], [0, 0], [0, num_new], [0, 0]]
+            ),
+            state.caches,
         )
         return state._replace(slots=slots, caches=caches)
 
@@ -123,8 +133,6 @@ class CachedDecoder:
         """See beam_search.Decoder."""
         num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
         slots = state.slots
-        if slots.shape[1] == 0:
-            slots = self._all_slots(ancestry, 0, num_steps)
         num_slots = tf.shape(slots)[1]
         num_rows = num_slots // self.beam_size
         ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
@@ -132,7 +140,6 @@ class CachedDecoder:
             rows=ends - num_steps + position,
             bias=self._bias(slots, ancestry, position),
             num_slots=num_slots,
-            num_beams=ids.shape[1],
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
         x += self.model.position(position)
@@ -142,9 +149,7 @@ class CachedDecoder:
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
-        return self._logits(x, step_slots.num_beams), state._replace(
-            slots=slots, caches=tuple(caches)
-        )
+        return self._logits(x), state._replace(caches=tuple(caches))
 
     def _bias(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
@@ -158,19 +163,13 @@ class CachedDecoder:
         slots [B, C]."""
         return position - slots // self.beam_size <= self.hparams.attention_window
 
-    def _all_slots(self, ancestry: tf.Tensor, first_time, num_steps) -> tf.Tensor:
-        """Return the slots of so many times, for each sentence of ancestry [B, N, T]."""
-        slots = first_time * self.beam_size + tf.range(num_steps * self.beam_size)
-        return tf.repeat(slots[None], tf.shape(ancestry)[0], axis=0)
-
-    def _logits(self, x: tf.Tensor, num_beams: int) -> candidates.Logits:
+    def _logits(self, x: tf.Tensor) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
-        logits = tf.matmul(tf.cast(x, self.softmax_DW.dtype), self.softmax_DW)
-        if self.softmax_bias_W is not None:
-            logits = tf.nn.bias_add(logits, self.softmax_bias_W)
-        if logits.dtype == tf.float32:
+        x = self.model.softmax_inputs(x)
+        logits = self.softmax(x)
+        if not self.logits_are_rounded:
             return logits
-        states = tf.reshape(x, [-1, num_beams, self.hparams.d_model])
+        states = tf.reshape(x, [-1, self.beam_size, x.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
     def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_bias):
@@ -180,40 +179,38 @@ class CachedDecoder:
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._project(y, weights.qkv), sizes, slots.num_beams)
+            q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
             attended = self._attend(q, new_cache, slots.bias, weights.self_additive)
-            return self._project(attended, weights.self_output)
+            return weights.self_output(attended)
 
         def cross_attention(y):
-            y = self._project(y, weights.q)
-            (q,) = self._split_heads(y, [self.hparams.d_k], slots.num_beams)
+            y = self._cast(weights.q(y))
+            (q,) = self._split_heads(y, [self.hparams.d_k])
             attended = self._attend(q, memory, memory_bias, weights.cross_additive)
-            return self._project(attended, weights.cross_output)
+            return weights.cross_output(attended)
 
         def feed_forward(y):
-            y = tf.cast(y, weights.kernel_1.dtype)
-            hidden = tf.nn.relu(tf.nn.bias_add(tf.matmul(y, weights.kernel_1), weights.bias_1))
-            return tf.nn.bias_add(tf.matmul(hidden, weights.kernel_2), weights.bias_2)
+            return weights.hidden_to_output(weights.activation(weights.input_to_hidden(y)))
 
         sublayers = (self_attention, cross_attention, feed_forward)
         for sublayer, norm in zip(sublayers, weights.norms):
             x = residual.residual(x, sublayer, norm, pre_norm=self.hparams.pre_norm)
         return x, new_cache
 
-    def _project(self, x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
-        """Return x times kernel, a product in the kernel's type, in attention's type."""
-        return tf.cast(tf.matmul(tf.cast(x, kernel.dtype), kernel), self.dtype)
+    def _cast(self, x: tf.Tensor) -> tf.Tensor:
+        """Return x in attention's type."""
+        return tf.cast(x, self.dtype)
 
-    def _split_heads(self, x: tf.Tensor, sizes: list[int], num_beams: int) -> list[tf.Tensor]:
+    def _split_heads(self, x: tf.Tensor, sizes: list[int]) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
         num_heads = self.hparams.num_heads
         if len(set(sizes)) == 1:
             # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
-            x = tf.reshape(x, [-1, num_beams, len(sizes), num_heads, sizes[0]])
+            x = tf.reshape(x, [-1, self.beam_size, len(sizes), num_heads, sizes[0]])
             return tf.unstack(_transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
-        return [self._split_heads(part, [size], num_beams)[0] for part, size in zip(parts, sizes)]
+        return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
 
     def _attend(
         self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor, additive: tf.Tensor | None
@@ -240,7 +237,7 @@ class Ensemble:
         return tuple(decoder.encode(inputs) for decoder in self.decoders)
 
     def grow(
-        self, state: tuple[State, ...], ancestry: tf.Tensor, num_steps: int
+        self, state: tuple[State, ...], ancestry: tf.Tensor, num_steps: tf.Tensor
     ) -> tuple[State, ...]:
         """See beam_search.Decoder."""
         pairs = zip(self.decoders, state)
@@ -273,7 +270,6 @@ class _StepSlots(NamedTuple):
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
     bias: tf.Tensor  # [B, 1, N, C]
     num_slots: tf.Tensor  # C
-    num_beams: int  # N, at first one
 
 
 class _Norm(NamedTuple):
@@ -284,7 +280,8 @@ class _Norm(NamedTuple):
 
     @classmethod
     def of(cls, layer: normalization.LayerNorm) -> "_Norm":
-        return cls(tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias))
+        scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
+        return cls(weight_products.constant(scale), weight_products.constant(bias))
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise float32 x [..., D]."""
@@ -292,20 +289,19 @@ class _Norm(NamedTuple):
 
 
 class _LayerWeights(NamedTuple):
-    """A decoder layer's weights in the compute type, 1 / sqrt(d_k) folded into the queries', and
-    the vectors of additive attention."""
+    """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
+    some models have: the vectors of additive attention, another activation."""
 
-    qkv: tf.Tensor
-    self_output: tf.Tensor
-    q: tf.Tensor
-    cross_output: tf.Tensor
-    kernel_1: tf.Tensor
-    bias_1: tf.Tensor
-    kernel_2: tf.Tensor
-    bias_2: tf.Tensor
+    qkv: weight_products.Product
+    self_output: weight_products.Product
+    q: weight_products.Product
+    cross_output: weight_products.Product
+    input_to_hidden: weight_products.Product
+    hidden_to_output: weight_products.Product
     norms: tuple[_Norm, _Norm, _Norm]
     self_additive: tf.Tensor | None
     cross_additive: tf.Tensor | None
+    activation: Callable[[tf.Tensor], tf.Tensor]
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
@@ -315,27 +311,38 @@ class _LayerWeights(NamedTuple):
             layer.feed_forward,
         )
 
-        def cast(tensor):
-            return tf.cast(tf.convert_to_tensor(tensor), dtype)
+        def product(kernel, bias=None):
+            if bias is not None:
+                bias = tf.convert_to_tensor(bias)
+            return weight_products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
 
         def scaled(kernel):
             scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
             return tf.cast(kernel, tf.float32) * scale
 
-        def additive(layer):
-            return cast(layer.additive) if layer.function == "additive" else None
+        def query_bias(layer):
+            return scaled(tf.convert_to_tensor(layer.q_bias)) if layer.use_bias else None
 
-        qkv = tf.convert_to_tensor(itself.qkv)
+        def output_bias(layer):
+            return layer.output_bias if layer.use_bias else None
+
+        def additive(layer):
+            return tf.convert_to_tensor(layer.additive) if layer.function == "additive" else None
+
+        qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
         num_queries = itself.num_heads * itself.d_k
+        qkv_bias = query_bias(itself)
+        if qkv_bias is not None:
+            qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
         return cls(
-            qkv=tf.concat([cast(scaled(qkv[:, :num_queries])), cast(qkv[:, num_queries:])], 1),
-            self_output=cast(itself.output_kernel),
-            q=cast(scaled(cross.q)),
-            cross_output=cast(cross.output_kernel),
-            kernel_1=cast(feed_forward.kernel_1),
-            bias_1=cast(feed_forward.bias_1),
-            kernel_2=cast(feed_forward.kernel_2),
-            bias_2=cast(feed_forward.bias_2),
+            qkv=product(
+                tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
+            ),
+            self_output=product(itself.output_kernel, output_bias(itself)),
+            q=product(scaled(tf.convert_to_tensor(cross.q)), query_bias(cross)),
+            cross_output=product(cross.output_kernel, output_bias(cross)),
+            input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
+            hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
             norms=(
                 _Norm.of(layer.self_attention_norm),
                 _Norm.of(layer.cross_attention_norm),
@@ -343,6 +350,7 @@ class _LayerWeights(NamedTuple):
             ),
             self_additive=additive(itself),
             cross_additive=additive(cross),
+            activation=feed_forward.activation,
         )
 
 
@@ -364,33 +372,29 @@ def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
     return tf.math.top_k(tf.cast(is_used, tf.int32), num_kept).indices
 
 
-def _softmax_weights(matrix: tf.Tensor, dtype: tf.DType) -> tuple[tf.Tensor, tf.Tensor | None]:
+def _softmax_weights(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Return the transposed embedding [D, W] and a bias [W], None where W = V.
 
     W is V rounded up, for a search by groups of columns; the columns added have a probability of 0.
     """
     num_rows = matrix.shape[0]
     num_spare = -num_rows % candidates.GROUP_SIZE
-    columns = _transpose(tf.cast(matrix, dtype), [1, 0])
+    columns = _transpose(matrix, [1, 0])
     if not num_spare:
         return columns, None
     columns = tf.pad(columns, [[0, 0], [0, num_spare]])
-    bias = tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
-    return columns, tf.cast(bias, dtype)
+    return columns, tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
 
 
 def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:
-    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place; an empty
-    cache is made first.
+    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place.
 
     tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
     more steps went before. InplaceUpdate changes its input, so that must be a buffer of its own and
-    nothing else may read it: `grow` and the first step make one for each cache (tf.zeros would not
-    do, since equal constants are merged into one), and the next reader is this step's attention.
+    nothing else may read it: `grow` makes one for each cache (tf.zeros would not do, since equal
+    constants are merged into one), and the next reader is this step's attention.
     """
     _, num_heads, num_beams, size = x.shape
-    if cache.shape[2] == 0:
-        return tf.pad(x, [[0, 0], [0, 0], [0, slots.num_slots - num_beams], [0, 0]])
     width = num_beams * size
     flat_cache = tf.raw_ops.InplaceUpdate(
         x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])

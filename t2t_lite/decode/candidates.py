@@ -25,7 +25,7 @@ _SMALLEST = 1e-37
 
 
 @dataclasses.dataclass(frozen=True)
-class Vocabulary:
+class EmittableIds:
     """Which columns may be emitted: ids below `size`, EOS among them, but those `forbidden`."""
 
     size: int
@@ -102,7 +102,7 @@ def extend(
     num_candidates: int,
     *,
     rules: Rules,
-    vocabulary: Vocabulary,
+    emittable: EmittableIds,
     options: decode_options.DecodeOptions,
 ) -> Candidates:
     """Return the best extensions of all beams, or one drawn at random if options.sampling.
@@ -112,7 +112,7 @@ def extend(
       scores: float32 [B, N], log-probabilities of the beams; NEVER for one that does not exist.
       num_candidates: M; 1 if options.sampling.
       rules: what the next token must obey.
-      vocabulary: which columns may be emitted.
+      emittable: which columns may be emitted.
       options: how tokens are drawn.
     """
     is_rounded = isinstance(logits, RoundedLogits)
@@ -130,13 +130,11 @@ def extend(
             temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,
-            vocabulary=vocabulary,
+            emittable=emittable,
             may_end=rules.may_end,
         )
     else:
-        extensions = best(
-            probabilities, scores, count, vocabulary=vocabulary, may_end=rules.may_end
-        )
+        extensions = best(probabilities, scores, count, emittable=emittable, may_end=rules.may_end)
     if rules.forced_ids is not None:
         extensions = forced(extensions, probabilities, scores, rules.forced_ids)
     if not is_rounded:
@@ -150,7 +148,7 @@ def best(
     scores: tf.Tensor,
     num_candidates: int,
     *,
-    vocabulary: Vocabulary,
+    emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
 ) -> Candidates:
     """Return the M extensions with the largest sums score + log(probability).
@@ -160,16 +158,16 @@ def best(
     taken as there can be such.
 
     Args:
-      probabilities: float32 [B * N, W] of the next token, W static and at least vocabulary.size.
+      probabilities: float32 [B * N, W] of the next token, W static and at least emittable.size.
       scores: float32 [B, N].
       num_candidates: M.
-      vocabulary: which columns may be emitted.
+      emittable: which columns may be emitted.
       may_end: scalar bool, whether EOS is among them; None for True.
     """
     num_beams, num_columns = scores.shape[1], probabilities.shape[1]
-    allowed = vocabulary.may_emit(num_columns, may_end)
-    num_groups = -(-vocabulary.size // GROUP_SIZE)
-    num_searched = num_candidates + num_beams * vocabulary.num_mixed_groups
+    allowed = emittable.may_emit(num_columns, may_end)
+    num_groups = -(-emittable.size // GROUP_SIZE)
+    num_searched = num_candidates + num_beams * emittable.num_mixed_groups
     if 2 * num_searched > num_beams * num_groups:
         logs = tf.where(allowed, _log(probabilities), 2 * NEVER)
         return _largest_sums(logs, scores, num_candidates)
@@ -226,7 +224,7 @@ def sampled(
     temperature: float = 1.0,
     top_k: int = 0,
     top_p: float = 1.0,
-    vocabulary: Vocabulary,
+    emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
 ) -> Candidates:
     """Return one extension, drawn at random, of the one beam of each sentence; M = N = 1.
@@ -241,11 +239,11 @@ def sampled(
       temperature: above 0.
       top_k: at least 0.
       top_p: above 0, at most 1.
-      vocabulary: which columns may be emitted.
+      emittable: which columns may be emitted.
       may_end: scalar bool, whether EOS is among them; None for True.
     """
     num_columns = probabilities.shape[1]
-    allowed = vocabulary.may_emit(num_columns, may_end)
+    allowed = emittable.may_emit(num_columns, may_end)
     masked = tf.where(allowed, _log(probabilities), 2 * NEVER)
     logs, ids = tf.math.top_k(masked, min(top_k or num_columns, num_columns))
     weights = tf.nn.softmax(logs / temperature)

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from t2t_lite import config, errors, fields
 
-Precision = Literal["float32", "mixed", "bfloat16"]
+Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -61,7 +61,8 @@ class DecodeOptions:
     precision: Precision = fields.option(
         "float32",
         "mixed computes the decoder's products in bfloat16 and scores the best candidates again in "
-        "float32; bfloat16 halves the weights too. Both are fast where the processor has bfloat16.",
+        "float32; bfloat16 halves the weights too. Both are fast where the processor has bfloat16. "
+        "mixed_int8 is mixed with products of 8-bit integers.",
     )
 
     def __post_init__(self) -> None:
@@ -84,7 +85,8 @@ class DecodeOptions:
     @property
     def products_dtype(self) -> str:
         """The type of the decoder's products with weights."""
-        return "float32" if self.precision == "float32" else "bfloat16"
+        types = {"float32": "float32", "mixed_int8": "int8"}
+        return types.get(self.precision, "bfloat16")
 
 
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:

@@ -9,6 +9,7 @@ takes words with spaces between and returns a tree over them, "(S (NP (XX It)) (
 
 import contextlib
 import dataclasses
+import functools
 import os
 import queue
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
+from t2t_lite.text import t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -113,6 +115,8 @@ class Translator:
       fingerprint: tells the models' weights from any others.
       devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
+      frozen: the models' weights will not change any more, so the decoder's are prepared once, not
+        in every search. Products of integers need it.
     """
 
     def __init__(
@@ -124,6 +128,7 @@ class Translator:
         name: str = "",
         fingerprint: str = "",
         devices: Sequence[str] = ("",),
+        frozen: bool = False,
     ):
         self.name = name
         self.fingerprint = fingerprint
@@ -132,11 +137,13 @@ class Translator:
         self.task = task
         self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
+        self.frozen = frozen
+        self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
             _check_parsing(self.options)
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
-        is_own = isinstance(self.vocabulary, vocabularies.Vocabulary)
+        is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
         self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
@@ -192,6 +199,7 @@ class Translator:
             name=",".join(prefixes),
             fingerprint=",".join(map(checkpoint.fingerprint, prefixes)),
             devices=devices,
+            frozen=True,
         )
 
     def translate(
@@ -232,18 +240,18 @@ class Translator:
         sources = self.task.encode([texts[index] for index in indices], limit)
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
-        starts = self.vocabulary.encode_batch([prefixes[index] for index in indices])
+        starts = self.vocabulary.targets.encode_batch([prefixes[index] for index in indices])
         groups = batching.batches(
             [len(source.ids) for source in sources],
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
             batch_tokens=self.options.batch_tokens,
         )
-        free = queue.SimpleQueue()
+        free_devices = queue.SimpleQueue()
         for device in self.devices:
-            free.put(device)
+            free_devices.put(device)
 
-        def work(group: list[int]) -> list[tuple[int, Translation]]:
-            device = free.get()
+        def translate_group(group: list[int]) -> list[tuple[int, Translation]]:
+            device = free_devices.get()
             try:
                 with tf.device(device) if device else contextlib.nullcontext():
                     translations = self._translate_batch(
@@ -252,14 +260,19 @@ class Translator:
                         [starts[place] for place in group],
                     )
             finally:
-                free.put(device)
+                free_devices.put(device)
             return [
                 (indices[place], translation) for place, translation in zip(group, translations)
             ]
 
+        if len(groups) == 1:  # as of one sentence: a thread of its own would only take time
+            yield translate_group(groups[0])
+            return
         pool = futures.ThreadPoolExecutor(len(self.devices))
         try:
-            for done in futures.as_completed([pool.submit(work, group) for group in groups]):
+            for done in futures.as_completed(
+                [pool.submit(translate_group, group) for group in groups]
+            ):
                 yield done.result()
         finally:
             pool.shutdown(cancel_futures=True)
@@ -293,13 +306,13 @@ class Translator:
         )
         outputs = [self._hypotheses(hypotheses, row, source) for row, source in enumerate(sources)]
         if self.options.token_scores or self.options.alignments:
-            outputs = self._with_details(outputs, sources)
+            outputs = self._add_token_details(outputs, sources)
         return [
             Translation(hypotheses=output, truncated=source.truncated, source_ids=tuple(source.ids))
             for output, source in zip(outputs, sources)
         ]
 
-    def _with_details(
+    def _add_token_details(
         self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.EncodedText]
     ) -> list[tuple[Hypothesis, ...]]:
         """Return the hypotheses with what options ask to know of their tokens.
@@ -309,11 +322,11 @@ class Translator:
         detailed = [list(hypotheses) for hypotheses in outputs]
         for place in range(max(map(len, outputs))):
             rows = [row for row, hypotheses in enumerate(outputs) if place < len(hypotheses)]
-            told = self.force_ids(
+            forced_outputs = self.force_ids(
                 batching.pad([sources[row].ids for row in rows]),
                 batching.pad([outputs[row][place].ids for row in rows]),
             )
-            scores, places = (tensor.numpy().tolist() for tensor in told)
+            scores, places = (tensor.numpy().tolist() for tensor in forced_outputs)
             for row, own_scores, own_places in zip(rows, scores, places):
                 hypothesis = outputs[row][place]
                 length = len(hypothesis.ids)
@@ -349,6 +362,10 @@ class Translator:
             repairs=repairs,
         )
 
+    def _new_decoder(self) -> cached_decoder.CachedDecoder | cached_decoder.Ensemble:
+        with tf.init_scope() if self.frozen else contextlib.nullcontext():
+            return cached_decoder.of_models(self.models, self.options)
+
     def _search(
         self,
         inputs: tf.Tensor,
@@ -365,7 +382,7 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
-        decoder = cached_decoder.of_models(self.models, self.options)
+        decoder = self._decoder()
         lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
         max_lengths = lengths + self.options.extra_length
         if prefix_ids is not None:
@@ -379,7 +396,7 @@ class Translator:
             decoder,
             decoder.encode(inputs),
             self.options,
-            vocabulary=candidates.Vocabulary(self.vocabulary.size, forbidden=self._forbidden_ids),
+            emittable=candidates.EmittableIds(self.vocabulary.size, forbidden=self._forbidden_ids),
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
             uniforms=uniforms,

@@ -73,7 +73,12 @@ class Explorer:
         # Every output with its tokens' probabilities and alignment, whatever the options say.
         options = dataclasses.replace(model.options, token_scores=True, alignments=True)
         self.model = translator.Translator(
-            model.models, model.task, options, name=model.name, fingerprint=model.fingerprint
+            model.models,
+            model.task,
+            options,
+            name=model.name,
+            fingerprint=model.fingerprint,
+            frozen=model.frozen,
         )
         self._references = dict(references or {})
         self._about = dict(about or {})

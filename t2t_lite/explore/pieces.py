@@ -12,7 +12,7 @@ from t2t_lite.text import vocabulary as vocabularies
 START, EOS, PAD, UNK = "⟨start⟩", "⟨end⟩", "⟨padding⟩", "⟨unknown⟩"
 _NAMES = {vocabularies.PAD_ID: PAD, vocabularies.EOS_ID: EOS, vocabularies.UNK_ID: UNK}
 
-Vocabulary = vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary
+Vocabulary = vocabularies.AnyVocabulary
 
 
 def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
@@ -27,7 +27,7 @@ def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
 def of_id(vocabulary: Vocabulary, token: int) -> str:
     """Return one token's piece; spare ids past the vocabulary are unknown."""
     # In tensor2tensor's vocabularies the id of our UNK is a piece like any other.
-    is_own = isinstance(vocabulary, vocabularies.Vocabulary)
+    is_own = not isinstance(vocabulary, t2t_vocabulary.SubwordVocabulary)
     if token in _NAMES and (is_own or token != vocabularies.UNK_ID):
         return _NAMES[token]
     return vocabulary.piece(token) if token < vocabulary.size else UNK

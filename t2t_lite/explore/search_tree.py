@@ -85,10 +85,8 @@ class TracedSearch:
         self._decoder = cached_decoder.of_models(model.models, model.options)
         own = isinstance(model.vocabulary, vocabularies.Vocabulary)
         forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * own)
-        self._vocabulary = candidates.Vocabulary(model.vocabulary.size, forbidden=forbidden)
-        # One graph for the first step, which makes the caches, and one for all others.
-        self._first_step = tf.function(self._step, autograph=False, reduce_retracing=True)
-        self._next_step = tf.function(self._step, autograph=False, reduce_retracing=True)
+        self._emittable = candidates.EmittableIds(model.vocabulary.size, forbidden=forbidden)
+        self._run_step = tf.function(self._step, autograph=False, reduce_retracing=True)
         self._encode = tf.function(
             self._decoder.encode,
             autograph=False,
@@ -104,10 +102,12 @@ class TracedSearch:
         grammar_state: Any = ()
         if grammar:
             num_words = grammar.count_words(inputs)
-            grammar_state = grammar.start(num_words)
+            grammar_state = tf.nest.map_structure(
+                lambda x: tf.repeat(x, options.beam_size, axis=1), grammar.start(num_words)
+            )
             max_length = max(max_length, int(grammar.shortest_length(num_words)[0]))
         tree = _Growing(options, max_length)
-        state, ancestry = self._encode(inputs), np.full([1, 1, beam_search.SEGMENT], -1, np.int32)
+        state, ancestry = self._encode(inputs), np.zeros([1, tree.width, 0], np.int32)
         for step in range(max_length):
             if step == ancestry.shape[2]:
                 state = self._decoder.grow(state, tf.constant(ancestry), beam_search.SEGMENT)
@@ -115,8 +115,7 @@ class TracedSearch:
                 ancestry = np.concatenate([ancestry, grown], axis=2)
             ancestry[0, :, step] = np.arange(ancestry.shape[1])
             forced = prefix[step] if step < len(prefix) else vocabularies.PAD_ID
-            run = self._next_step if step else self._first_step
-            best, state = run(
+            best, state = self._run_step(
                 tf.constant([tree.last_tokens], tf.int32),
                 tf.constant(step),
                 tf.constant(ancestry),
@@ -147,7 +146,7 @@ class TracedSearch:
             rules = rules._replace(may_end=position + 1 >= options.min_length)
         count = 2 * options.beam_size if options.beam_size > 1 else 1
         best = candidates.extend(
-            logits, scores, count, rules=rules, vocabulary=self._vocabulary, options=options
+            logits, scores, count, rules=rules, emittable=self._emittable, options=options
         )
         return best, state
 
@@ -161,7 +160,8 @@ class _Growing:
         self._extensions: list[Extension] = []
         self._step = 0
         self._finished: list[Extension] = []  # at most K, best first
-        self.beams: list[int | None] = [None]
+        # At first one empty beam, the first; the others do not exist.
+        self.beams: list[int | None] = [None] * options.beam_size
         self.stopped = "length limit"
         self._is_dead = False
 
@@ -178,7 +178,11 @@ class _Growing:
     @property
     def log_probabilities(self) -> list[float]:
         """The log-probability of each beam."""
-        return [0.0 if b is None else self._extensions[b].log_probability for b in self.beams]
+        empty = [0.0] + [candidates.NEVER] * (self.width - 1)
+        return [
+            start if b is None else self._extensions[b].log_probability
+            for b, start in zip(self.beams, empty)
+        ]
 
     def extend(self, scores, ids, parents) -> list[int]:
         """Take the best extensions of a step; return the parents' beams of those that live on.
@@ -226,7 +230,10 @@ class _Growing:
             extension.fate = PUSHED_OUT if extension in old else ENDED_LATE
 
     def is_done(self) -> bool:
-        """Return whether no beam can reach the worst of K finished ones (beam_search._goes_on)."""
+        """Return whether no beam can reach the worst of K finished ones.
+
+        As in beam_search._should_continue.
+        """
         best = self._extensions[self.beams[0] or 0]
         if self._is_dead or not exists(best):
             self.stopped = "nothing left"

@@ -86,7 +86,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Projections are fused. Self-attention, over x itself, has one kernel "qkv" [D, H d_k + H d_k +
     H d_v]; cross-attention, over a memory, has "q" and "kv"; both have "output" [H d_v, D]. None
-    has a bias. Additive attention has a vector for each head, "additive" [H, d_k].
+    has a bias, or queries and outputs have one, "q_bias" [H d_k] and "output_bias" [D]: the same
+    bias of all keys would leave a softmax as it is, one of values is one of outputs. Additive
+    attention has a vector for each head, "additive" [H, d_k].
 
     Args:
       d_model: D.
@@ -96,6 +98,7 @@ class MultiHeadAttention(keras.layers.Layer):
       cross: whether it attends over a memory.
       qkv_gain: initial queries, keys and values: deviation over Glorot's.
       attention_dropout: rate of the weights' dropout.
+      use_bias: whether queries and outputs have biases.
       function: "scaled_dot", "dot" or "additive": see compatibility.
       window: of self-attention, how many positions away it looks; 0 for any. See restricted.
       causal: with a window, whether it looks only at what is before.
@@ -111,6 +114,7 @@ class MultiHeadAttention(keras.layers.Layer):
         cross: bool = False,
         qkv_gain: float = 1.0,
         attention_dropout: float = 0.0,
+        use_bias: bool = False,
         function: config.AttentionFunction = "scaled_dot",
         window: int = 0,
         causal: bool = False,
@@ -124,6 +128,7 @@ class MultiHeadAttention(keras.layers.Layer):
         self.cross = cross
         self.qkv_gain = qkv_gain
         self.attention_dropout = attention_dropout
+        self.use_bias = use_bias
         self.function = function
         self.window = window
         self.causal = causal
@@ -136,6 +141,12 @@ class MultiHeadAttention(keras.layers.Layer):
             self.qkv = self._add_fused("qkv", [self.d_k, self.d_k, self.d_v])
         shape = (self.num_heads * self.d_v, self.d_model)
         self.output_kernel = self.add_weight(name="output", shape=shape)
+        if self.use_bias:
+            sizes = {"q_bias": self.num_heads * self.d_k, "output_bias": self.d_model}
+            self.q_bias, self.output_bias = (
+                self.add_weight(name=name, shape=(size,), initializer="zeros")
+                for name, size in sizes.items()
+            )
         if self.function == "additive":
             # Glorot's uniform, of a kernel [d_k, 1] a head.
             limit = (6 / (self.d_k + 1)) ** 0.5
@@ -162,6 +173,8 @@ class MultiHeadAttention(keras.layers.Layer):
             keys, values = self.keys_values(memory)
         else:
             queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
+        if self.use_bias:
+            queries += tf.cast(self.query_bias(), queries.dtype)
         _record(self, Attended(queries, keys, bias, self._weights))
         attend = functools.partial(
             scaled_dot_product_attention,
@@ -178,7 +191,14 @@ class MultiHeadAttention(keras.layers.Layer):
         heads_BTHK = tf.transpose(heads_BHTK, [0, 2, 1, 3])
         shape = tf.shape(heads_BTHK)
         joined = tf.reshape(heads_BTHK, [shape[0], shape[1], self.num_heads * self.d_v])
-        return self._project(joined, self.output_kernel)
+        outputs = self._project(joined, self.output_kernel)
+        if self.use_bias:
+            outputs = linear.add_bias(outputs, tf.convert_to_tensor(self.output_bias))
+        return outputs
+
+    def query_bias(self) -> tf.Tensor:
+        """Return the bias of the queries [H, 1, d_k]."""
+        return tf.reshape(tf.convert_to_tensor(self.q_bias), [self.num_heads, 1, self.d_k])
 
     def scores(self, queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """Return how well each of queries [B, H, T, d_k] goes with each of keys [B, H, S, d_k]:

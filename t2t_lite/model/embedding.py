@@ -34,16 +34,16 @@ class SharedEmbedding(keras.layers.Layer):
         return tf.cast(rows, tf.float32) * (not_pad * self.d_model**0.5)
 
 
-class SourceVector(keras.layers.Layer):
-    """One vector, added to every input of the encoder: which of several tasks a model is to do."""
+class AddedVector(keras.layers.Layer):
+    """A vector that is learnt and added to what it is called with."""
 
-    def __init__(self, d_model: int, **kwargs):
+    def __init__(self, size: int, **kwargs):
         super().__init__(autocast=False, **kwargs)
-        self.d_model = d_model
+        self.size = size
 
     def build(self, input_shape=None):
         self.vector = self.add_weight(
-            name="vector", shape=(self.d_model,), initializer="zeros", dtype="float32"
+            name="vector", shape=(self.size,), initializer="zeros", dtype="float32"
         )
 
     def call(self, x):

@@ -5,14 +5,26 @@ import tensorflow as tf
 
 from t2t_lite.model import dropout, linear
 
+ACTIVATIONS = {"relu": tf.nn.relu, "swish": tf.nn.silu}
+
 
 class FeedForward(keras.layers.Layer):
-    """Two linear maps with a ReLU between; [..., d_model] -> [..., d_ff] -> [..., d_model]."""
+    """Two linear maps with a ReLU (or another activation) between; [..., d_model] -> [..., d_ff] ->
+    [..., d_model]."""
 
-    def __init__(self, d_model: int, d_ff: int, *, relu_dropout: float = 0.0, **kwargs):
+    def __init__(
+        self,
+        d_model: int,
+        d_ff: int,
+        *,
+        activation: str = "relu",
+        relu_dropout: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
         self.d_model = d_model
         self.d_ff = d_ff
+        self.activation = ACTIVATIONS[activation]
         self.relu_dropout = relu_dropout
 
     def build(self, input_shape=None):
@@ -24,7 +36,7 @@ class FeedForward(keras.layers.Layer):
     def call(self, x, noise=None):
         """Map x [..., D] to [..., D] in the compute type; `noise` drops hidden units."""
         hidden = self._linear(x, self.kernel_1, self.bias_1)
-        hidden = dropout.dropout(tf.nn.relu(hidden), self.relu_dropout, noise)
+        hidden = dropout.dropout(self.activation(hidden), self.relu_dropout, noise)
         return self._linear(hidden, self.kernel_2, self.bias_2)
 
     def _linear(self, x, kernel, bias):

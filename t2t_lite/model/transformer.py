@@ -51,6 +51,7 @@ class _StackLayer(keras.layers.Layer):
         self.feed_forward = feed_forward.FeedForward(
             hparams.d_model,
             hparams.d_ff,
+            activation=hparams.activation,
             relu_dropout=hparams.relu_dropout,
             name="feed_forward",
             dtype=self.dtype_policy,
@@ -72,6 +73,7 @@ class _StackLayer(keras.layers.Layer):
             cross=cross,
             qkv_gain=self.hparams.qkv_gain,
             attention_dropout=self.hparams.attention_dropout,
+            use_bias=self.hparams.attention_bias,
             function=self.hparams.attention_function,
             window=0 if cross else self.hparams.attention_window,
             causal=self.is_causal,
@@ -162,7 +164,9 @@ class Transformer(keras.Model):
         if hparams.embeddings == "separate":
             self.source_embedding, self.softmax = matrix("source_embedding"), matrix("softmax")
         if hparams.source_vector:
-            self.source_vector = embedding.SourceVector(hparams.d_model, name="source_vector")
+            self.source_vector = embedding.AddedVector(hparams.d_model, name="source_vector")
+        if hparams.logits_bias:
+            self.logits_bias = embedding.AddedVector(num_rows, name="logits_bias")
         self.position = position.PositionEncoding(
             hparams.position_encoding,
             hparams.d_model,
@@ -188,6 +192,8 @@ class Transformer(keras.Model):
             layers += [self.source_embedding, self.softmax]
         if self.hparams.source_vector:
             layers += [self.source_vector]
+        if self.hparams.logits_bias:
+            layers += [self.logits_bias]
         if self.hparams.pre_norm:
             layers += [self.encoder_norm, self.decoder_norm]
         for layer in layers:
@@ -250,10 +256,25 @@ class Transformer(keras.Model):
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """Return states [..., D] times the softmax's transposed matrix: float32 [..., V]."""
-        matrix = tf.cast(tf.convert_to_tensor(self.softmax.matrix), self.compute_dtype)
-        flat = tf.reshape(tf.cast(states, self.compute_dtype), [-1, self.hparams.d_model])
+        matrix = tf.cast(self.softmax_matrix(), self.compute_dtype)
+        states = tf.cast(self.softmax_inputs(states), self.compute_dtype)
+        flat = tf.reshape(states, [-1, matrix.shape[1]])
         logits = tf.cast(tf.matmul(flat, matrix, transpose_b=True), tf.float32)
         return tf.reshape(logits, tf.concat([tf.shape(states)[:-1], [tf.shape(matrix)[0]]], 0))
+
+    def softmax_matrix(self) -> tf.Tensor:
+        """Return the softmax's matrix [V, D]; where logits have a bias, [V, D + 1] with it."""
+        matrix = tf.convert_to_tensor(self.softmax.matrix)
+        if not self.hparams.logits_bias:
+            return matrix
+        bias = tf.cast(tf.convert_to_tensor(self.logits_bias.vector), matrix.dtype)
+        return tf.concat([matrix, bias[:, None]], axis=1)
+
+    def softmax_inputs(self, states: tf.Tensor) -> tf.Tensor:
+        """Return what `softmax_matrix` is multiplied with: states [..., D], and 1 for a bias."""
+        if not self.hparams.logits_bias:
+            return states
+        return tf.concat([states, tf.ones_like(states[..., :1])], axis=-1)
 
     def named_variables(self) -> dict[str, tf.Variable]:
         """Return every weight under its name in a checkpoint: "decoder_0/self_attention/qkv"."""

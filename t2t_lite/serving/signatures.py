@@ -54,7 +54,7 @@ class ServingModel(tf.Module):
     def __init__(self, model: translator.Translator, *, int8: bool = False):
         super().__init__()
         self._options = model.options
-        self._prefix = model.vocabulary.encode(model.options.prefix)
+        self._prefix = model.vocabulary.targets.encode(model.options.prefix)
         self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
         self._task = model.task
         self._text = graph_text.GraphText(model.task)
@@ -188,7 +188,9 @@ class ServingModel(tf.Module):
     def _search(self, model: translator.Translator, *, num_kept: int):
         """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
         kept = dataclasses.replace(model.options, return_beams=num_kept)
-        model = translator.Translator(model.models, model.task, kept)
+        # Rounded weights are restored in every call; others are prepared once.
+        frozen = isinstance(self._weights, weights.Weights)
+        model = translator.Translator(model.models, model.task, kept, frozen=frozen)
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             with self._weights.used():

@@ -42,6 +42,9 @@ class GraphText(tf.Module):
         super().__init__()
         self._task = task
         self._tokenizer = task.vocabulary.tokenizer()
+        targets = task.vocabulary.targets
+        is_shared = targets is task.vocabulary
+        self._target_tokenizer = self._tokenizer if is_shared else targets.tokenizer()
 
     def encode(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of inputs, string [B], at most max_length each, EOS included."""
@@ -52,7 +55,7 @@ class GraphText(tf.Module):
     def encode_targets(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of outputs to score, string [B]."""
         texts, is_cut, is_blank = self._valid(texts, max_length)
-        tokens = self._tokenizer.tokenize(self._task.graph_targets(texts))
+        tokens = self._target_tokenizer.tokenize(self._task.graph_targets(texts))
         return _end_rows(tokens, max_length, is_cut, is_blank)
 
     def _valid(self, texts: tf.Tensor, max_length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from t2t_lite.parsing import tree_grammar
-from t2t_lite.text import t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -53,7 +52,7 @@ class Task:
     # An id that does not stay at a cut: the space before a word that is cut off as a whole.
     space_id: int | None = None
 
-    def __init__(self, vocabulary: vocabularies.Vocabulary | t2t_vocabulary.SubwordVocabulary):
+    def __init__(self, vocabulary: vocabularies.AnyVocabulary):
         self.vocabulary = vocabulary
 
     def encode(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
@@ -71,7 +70,7 @@ class Task:
         Raises UserError with an output's number where it is none.
         """
         targets = [self.target_text(text, number) for number, text in enumerate(texts, 1)]
-        return [_end(ids, max_length) for ids in self.vocabulary.encode_batch(targets)]
+        return [_end(ids, max_length) for ids in self.vocabulary.targets.encode_batch(targets)]
 
     def cut(self, text: str, max_length: int) -> str:
         """Return as much of a text as max_length tokens can hold, and more: the rest is not read.

@@ -68,6 +68,11 @@ class SubwordVocabulary:
         """The number of ids."""
         return len(self._pieces)
 
+    @property
+    def targets(self) -> "SubwordVocabulary":
+        """The vocabulary that encodes outputs: the same."""
+        return self
+
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without EOS."""
         return [token for run in _runs(text) for token in self._encode_run(run)]

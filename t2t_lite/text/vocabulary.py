@@ -17,7 +17,7 @@ from typing import Any
 import sentencepiece
 
 from t2t_lite import errors
-from t2t_lite.text import special_ids, t2t_vocabulary
+from t2t_lite.text import marian_vocabulary, special_ids, t2t_vocabulary
 
 PAD_ID, EOS_ID, UNK_ID = special_ids.PAD_ID, special_ids.EOS_ID, special_ids.UNK_ID
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
@@ -93,6 +93,11 @@ class Vocabulary:
         return self._processor.GetPieceSize()
 
     @property
+    def targets(self) -> "Vocabulary":
+        """The vocabulary that encodes outputs: the same."""
+        return self
+
+    @property
     def symbol_ids(self) -> range:
         """The ids of the symbols that it was trained with: they come before the bytes."""
         return range(UNK_ID + 1, self.byte_ids.start)
@@ -139,9 +144,14 @@ class Vocabulary:
         return tensorflow_text.SentencepieceTokenizer(model=self.model_bytes)
 
 
-def load(path: str | os.PathLike[str]) -> Vocabulary | t2t_vocabulary.SubwordVocabulary:
-    """Read a vocabulary file of either kind, `.model` (ours) or one of tensor2tensor's."""
+AnyVocabulary = Vocabulary | t2t_vocabulary.SubwordVocabulary | marian_vocabulary.MarianVocabulary
+
+
+def load(path: str | os.PathLike[str]) -> AnyVocabulary:
+    """Read a vocabulary file of any kind: `.model` (ours), tensor2tensor's, `.marian`."""
     path = pathlib.Path(path)
+    if path.suffix == marian_vocabulary.SUFFIX:
+        return marian_vocabulary.MarianVocabulary.load(path)
     if path.suffix == ".subwords":
         return t2t_vocabulary.SubwordVocabulary.load(path)
     if path.suffix != ".model" and path.is_file():  # T2T's older names tell nothing

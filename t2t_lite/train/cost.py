@@ -41,6 +41,7 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     h = hparams
     heads = h.num_heads * (h.d_k + h.d_v)
     attention = 2 * h.d_model * heads  # queries, keys, values, output
+    attention += h.attention_bias * (h.num_heads * h.d_k + h.d_model)
     if h.attention_function == "additive":
         attention += h.num_heads * h.d_k
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
@@ -52,6 +53,7 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     return (
         matrices * vocab_rows * h.d_model
         + h.d_model * h.source_vector
+        + vocab_rows * h.logits_bias
         + positions
         + h.num_encoder_layers * encoder
         + h.num_decoder_layers * decoder

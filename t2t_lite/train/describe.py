@@ -99,6 +99,7 @@ def describe(
     attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
     if h.attention_function == "additive":
         attention += h.num_heads * h.d_k
+    attention += h.attention_bias * (h.num_heads * h.d_k + h.d_model)
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
@@ -115,6 +116,8 @@ def describe(
         Part("decoder feed-forward", decoders, feed_forward),
         Part("layer norms", 2 * encoders + 3 * decoders + 2 * h.pre_norm, norm),
     ]
+    if h.logits_bias:
+        parts.append(Part("bias of the softmax", 1, rows))
     if h.source_vector:
         parts.append(Part("vector of the source", 1, h.d_model))
     if h.position_encoding == "learned":

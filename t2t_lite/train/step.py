@@ -166,8 +166,8 @@ class TrainStep:
                 batch["targets"], encoded, noise, _packing(batch, "targets")
             )
             losses = loss.smoothed_cross_entropy(
-                states,
-                tf.convert_to_tensor(self._model.softmax.matrix),
+                self._model.softmax_inputs(states),
+                self._model.softmax_matrix(),
                 batch["targets"],
                 batch["weights"],
                 label_smoothing=self._hparams.label_smoothing,

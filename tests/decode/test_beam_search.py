@@ -40,8 +40,6 @@ class ToyModel:
         return numbers, tf.pad(inputs, [[0, 0], [0, num_steps], [0, 0]])
 
     def step(self, ids, position, ancestry, state):
-        if state[1].shape[1] == 0:
-            state = self.grow(state, None, tf.shape(ancestry)[2])
         numbers, inputs = state
         times = tf.range(tf.shape(inputs)[1])
         inputs = tf.where((times == position)[None, :, None], ids[:, None], inputs)
@@ -90,7 +88,7 @@ def _search(model, sentences, max_lengths, *, forbidden=(0,), prefix_ids=None, *
             model,
             model.state(sentences, decode_options.beam_size),
             decode_options,
-            vocabulary=candidates.Vocabulary(model.vocab_size, forbidden=forbidden),
+            emittable=candidates.EmittableIds(model.vocab_size, forbidden=forbidden),
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
         )

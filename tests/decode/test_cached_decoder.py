@@ -42,8 +42,7 @@ def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None)
     rows = np.arange(batch_size)[:, None]
     for position in range(num_steps):
         if position % room == 0:
-            if position:
-                state = decoder.grow(state, tf.constant(ancestry), room)
+            state = decoder.grow(state, tf.constant(ancestry), room)
             ancestry = np.pad(ancestry, [(0, 0), (0, 0), (0, room)], constant_values=-1)
         ancestry[:, :, position] = np.arange(num_beams)
         logits, state = decoder.step(
@@ -79,6 +78,8 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"pre_norm": True},
         {"d_k": 4, "d_v": 6, "num_heads": 3},
         {"position_encoding": "learned", "max_length": 5},
+        {"embeddings": "separate", "source_vector": True, "vocab_multiple": 1},
+        {"attention_bias": True, "logits_bias": True, "activation": "swish"},
         {"attention_function": "dot"},
         {"attention_function": "additive"},
         {"attention_window": 2},
@@ -98,9 +99,10 @@ def test_cached_steps_equal_the_full_pass(changes):
             assert (logits[:, n, num_rows:] < -1e8).all()
 
 
+@pytest.mark.parametrize("has_biases", [False, True])
 @pytest.mark.parametrize(("weights", "products"), [("bfloat16", None), ("float32", "bfloat16")])
-def test_bfloat16_steps_follow_the_full_pass(weights, products):
-    model = _model(weights)
+def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases):
+    model = _model(weights, attention_bias=has_biases, logits_bias=has_biases)
     steps = _step_through(model, INPUTS, num_beams=2, num_steps=5, products=products)
     for logits, histories in steps:
         for n in range(2):
@@ -134,7 +136,7 @@ def test_the_cache_of_restricted_attention_stops_growing():
     with mock.patch.object(cached_decoder.CachedDecoder, "grow", grow_and_tell):
         for _ in _step_through(model, INPUTS, num_beams=2, num_steps=60):
             pass
-    assert len(sizes) >= 14
+    assert len(sizes) == 15
     assert max(sizes) <= ((3 + 4) * 2, (3 + 4) * 2)
 
 
@@ -142,7 +144,8 @@ def test_an_ensemble_has_the_mean_probability():
     models = [_model(), _model(pre_norm=True)]
     ensemble = cached_decoder.Ensemble([cached_decoder.CachedDecoder(m, 1) for m in models])
     ids, ancestry = tf.zeros([2, 1], tf.int32), tf.zeros([2, 1, 1], tf.int32)
-    logits, _ = ensemble.step(ids, tf.constant(0), ancestry, ensemble.encode(INPUTS))
+    state = ensemble.grow(ensemble.encode(INPUTS), ancestry[:, :, :0], 1)
+    logits, _ = ensemble.step(ids, tf.constant(0), ancestry, state)
     start = tf.zeros([2, 1], tf.int32)
     expected = sum(tf.nn.softmax(model(INPUTS, start)[:, 0]) for model in models) / 2
     np.testing.assert_allclose(tf.nn.softmax(logits)[:, :56], expected, atol=1e-6)
@@ -161,7 +164,8 @@ def test_caches_leave_behind_what_no_beam_went_through():
     decoder = cached_decoder.CachedDecoder(model, 2)
     ancestry = tf.constant([[[0, 0, -1], [0, 1, -1]]])
     ids = tf.constant([[5, 6]])
-    _, state = decoder.step(ids, tf.constant(2), ancestry, decoder.encode(INPUTS[:1]))
+    state = decoder.grow(decoder.encode(INPUTS[:1]), ancestry[:, :, :0], 3)
+    _, state = decoder.step(ids, tf.constant(2), ancestry, state)
     assert state.slots.numpy().tolist() == [[0, 1, 2, 3, 4, 5]]
     # Slots 0, 2 and 3 are somebody's; 1 makes the number even.
     grown = decoder.grow(state, ancestry, 2)

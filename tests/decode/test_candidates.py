@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import candidates
 
-VOCABULARY = candidates.Vocabulary(5, eos_id=1, forbidden=(0,))
+EMITTABLE = candidates.EmittableIds(5, eos_id=1, forbidden=(0,))
 ROW = [0.3, 0.1, 0.2, 0.25, 0.15]  # of ids 0 to 4
 
 
@@ -15,7 +15,7 @@ def test_the_best_extensions_of_all_beams():
         tf.constant([ROW, [0.2, 0.2, 0.1, 0.05, 0.45]]),
         tf.constant([[-1.0, -1.5]]),
         4,
-        vocabulary=VOCABULARY,
+        emittable=EMITTABLE,
     )
     # -1 + log .25 = -2.386, -1 + log .2 = -2.609, -1 + log .15 = -2.897, -1.5 + log .45 = -2.299
     assert found.ids.numpy().tolist() == [[4, 3, 2, 4]]
@@ -32,9 +32,9 @@ def _sorted(probabilities, scores, k, allowed):
     return np.take_along_axis(totals, places, axis=1), places % num_columns, places // num_columns
 
 
-def _allowed(vocabulary, num_columns, *, may_end):
-    allowed = np.arange(num_columns) < vocabulary.size
-    allowed[list(vocabulary.forbidden) + [vocabulary.eos_id] * (not may_end)] = False
+def _allowed(emittable, num_columns, *, may_end):
+    allowed = np.arange(num_columns) < emittable.size
+    allowed[list(emittable.forbidden) + [emittable.eos_id] * (not may_end)] = False
     return allowed
 
 
@@ -44,7 +44,7 @@ def _allowed(vocabulary, num_columns, *, may_end):
 )
 def test_equals_a_sort_of_everything(size, num_columns, may_end):
     rng = np.random.default_rng(size)
-    vocabulary = candidates.Vocabulary(size, eos_id=1, forbidden=(0, 2))
+    emittable = candidates.EmittableIds(size, eos_id=1, forbidden=(0, 2))
     for num_beams, k in ((1, 1), (2, 4), (4, 8)):
         probabilities = rng.dirichlet(np.full(num_columns, 0.3), (6, num_beams)).clip(1e-30)
         probabilities = probabilities.astype(np.float32)
@@ -53,10 +53,10 @@ def test_equals_a_sort_of_everything(size, num_columns, may_end):
             tf.reshape(probabilities, [-1, num_columns]),
             tf.constant(scores),
             k,
-            vocabulary=vocabulary,
+            emittable=emittable,
             may_end=tf.constant(may_end),
         )
-        allowed = _allowed(vocabulary, num_columns, may_end=may_end)
+        allowed = _allowed(emittable, num_columns, may_end=may_end)
         totals, ids, beams = _sorted(probabilities, scores, k, allowed)
         real = totals > -np.inf
         np.testing.assert_allclose(found.scores.numpy()[real], totals[real], rtol=1e-5)
@@ -69,7 +69,7 @@ def test_forbidden_columns_push_no_group_out():
     # Forbidden columns have the largest values, so their groups look best; the k allowed ones that
     # matter lie in k groups of their own.
     num_columns, k = 20 * candidates.GROUP_SIZE - 3, 4
-    vocabulary = candidates.Vocabulary(num_columns - 5, eos_id=100, forbidden=(0, 50))
+    emittable = candidates.EmittableIds(num_columns - 5, eos_id=100, forbidden=(0, 50))
     probabilities = np.full([2, num_columns], 1e-3, np.float32)
     probabilities[:, [0, 50, 100, *range(num_columns - 5, num_columns)]] = 0.9
     expected = [170, 210, 250, 290]  # columns of groups 4, 5, 6, 7
@@ -78,7 +78,7 @@ def test_forbidden_columns_push_no_group_out():
         tf.constant(probabilities),
         tf.constant([[0.0, 0.0]]),
         k,
-        vocabulary=vocabulary,
+        emittable=emittable,
         may_end=tf.constant(False),
     )
     assert found.ids.numpy().tolist() == [expected]
@@ -88,14 +88,14 @@ def test_forbidden_columns_push_no_group_out():
 def test_beams_that_do_not_exist_come_last():
     probabilities = tf.constant([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]])
     scores = tf.constant([[-1.0, candidates.NEVER]])
-    found = candidates.best(probabilities, scores, 4, vocabulary=candidates.Vocabulary(3))
+    found = candidates.best(probabilities, scores, 4, emittable=candidates.EmittableIds(3))
     assert found.ids.numpy().tolist()[0][:3] == [0, 1, 2]
     assert (found.scores.numpy()[0] < candidates.NEVER / 2).tolist() == [False, False, False, True]
 
 
 def test_a_forced_token_is_the_only_candidate():
     probabilities, scores = tf.constant([ROW, ROW]), tf.constant([[-1.0], [-2.0]])
-    free = candidates.best(probabilities, scores, 2, vocabulary=VOCABULARY)
+    free = candidates.best(probabilities, scores, 2, emittable=EMITTABLE)
     found = candidates.forced(free, probabilities, scores, tf.constant([2, 0]))
     np.testing.assert_allclose(found.scores[0], [-1 + np.log(0.2), candidates.NEVER], rtol=1e-6)
     assert found.ids[0, 0] == 2
@@ -124,7 +124,7 @@ def test_tokens_are_drawn_by_their_share_of_the_unit_interval(settings, may_end,
         tf.fill([count, 1], -1.0),
         tf.constant(uniforms, tf.float32),
         **settings,
-        vocabulary=VOCABULARY,
+        emittable=EMITTABLE,
         may_end=tf.constant(may_end),
     )
     ids = found.ids.numpy()[:, 0]
@@ -139,7 +139,7 @@ def test_the_last_token_is_drawn_at_one():
         tf.zeros([1, 1]),
         tf.constant([1.0]),
         top_k=3,
-        vocabulary=VOCABULARY,
+        emittable=EMITTABLE,
     )
     assert found.ids.numpy().tolist() == [[4]]
 
@@ -156,7 +156,7 @@ def test_exact_logits_of_the_candidates_mend_their_scores():
         tf.nn.softmax(logits.values),
         scores,
         7,
-        vocabulary=candidates.Vocabulary(3),  # so the seventh does not exist
+        emittable=candidates.EmittableIds(3),  # so the seventh does not exist
     )
     mended = candidates.rescored(found, scores, logits)
     totals = (tf.nn.log_softmax(exact) + tf.reshape(scores, [2, 1])).numpy()

@@ -36,7 +36,7 @@ def _searcher(model, **settings):
             decoder,
             decoder.encode(inputs),
             decode_options,
-            vocabulary=candidates.Vocabulary(61),
+            emittable=candidates.EmittableIds(61),
             max_lengths=max_lengths,
         )
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, options, translator
+from t2t_lite.decode import batching, options, products, translator
 from t2t_lite.run import checkpoint
 
 TEXTS = [*tiny_run.SENTENCES, "", "zebra", " \t ", "x"]
@@ -170,6 +170,28 @@ def test_weights_are_read_at_every_call():
     expected = translator.Translator(other, tiny_run.task(), _options(beam_size=2))
     for found, translation in zip(live.translate(TEXTS), expected.translate(TEXTS)):
         assert _same(found, translation)
+
+
+def test_a_frozen_translator_is_the_same(translate):
+    frozen = translator.Translator(
+        tiny_run.model(), tiny_run.task(), _options(beam_size=2), frozen=True
+    )
+    for result, expected in zip(frozen.translate(TEXTS), translate(TEXTS, beam_size=2)):
+        assert _same(result, expected)
+
+
+def test_products_of_integers_give_nearly_the_same_scores(translate, monkeypatch):
+    monkeypatch.setattr(products, "_LARGE", 1)  # the test's model has only small kernels
+    rounded = translator.Translator(
+        tiny_run.model(),
+        tiny_run.task(),
+        _options(beam_size=2, precision="mixed_int8"),
+        frozen=True,
+    )
+    results, expected = rounded.translate(TEXTS), translate(TEXTS, beam_size=2)
+    differences = [abs(one.score - other.score) for one, other in zip(results, expected)]
+    # A hundredth in every product; a random model's second output is often nearly as good.
+    assert 0 < np.median([d for d, text in zip(differences, TEXTS) if text.strip()]) < 0.1
 
 
 def test_one_text_is_not_a_list(translate):

@@ -74,6 +74,7 @@ def test_the_best_outputs_weights_are_those_of_the_search(model):
     num_slots = num_steps + 40  # so that the two memories differ in size
     state = decoder.encode(tf.constant([translation.source_ids]))
     ancestry = np.full([1, 1, num_slots], -1, np.int32)
+    state = decoder.grow(state, tf.constant(ancestry[:, :, :0]), num_slots)
     for step, token in enumerate([0, *translation.ids[:-1]]):
         ancestry[0, 0, step] = 0
         _, state = decoder.step(

@@ -161,8 +161,6 @@ def test_search_finds_the_best_of_all_trees(grammar):
         """The state is the input of every slot [1, T, N]."""
 
         def step(self, ids, position, ancestry, state):
-            if state.shape[1] == 0:
-                state = tf.zeros([1, ancestry.shape[2], beam_size], tf.int32)
             inputs = tf.where(
                 (tf.range(tf.shape(state)[1]) == position)[None, :, None], ids[:, None], state
             )
@@ -181,7 +179,7 @@ def test_search_finds_the_best_of_all_trees(grammar):
         Model(),
         tf.zeros([1, 0, beam_size], tf.int32),
         options.DecodeOptions(beam_size=beam_size, alpha=0.0),
-        vocabulary=candidates.Vocabulary(vocab.size),
+        emittable=candidates.EmittableIds(vocab.size),
         max_lengths=tf.constant([limit]),
         grammar=grammar,
         grammar_state=grammar.start(tf.constant([num_words])),

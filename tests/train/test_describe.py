@@ -21,9 +21,10 @@ SMALL = config.HParams(
         dataclasses.replace(SMALL, pre_norm=True),
         dataclasses.replace(SMALL, position_encoding="learned", max_length=40),
         dataclasses.replace(SMALL, embeddings="separate", source_vector=True, vocab_multiple=1),
+        dataclasses.replace(SMALL, attention_bias=True, logits_bias=True, activation="swish"),
         dataclasses.replace(SMALL, attention_function="additive"),
     ],
-    ids=["paper", "pre-norm", "learned positions", "imported", "additive"],
+    ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61)

@@ -1,0 +1,128 @@
+"""Products with a decoder's weights: in float32, in bfloat16, or of 8-bit integers.
+
+With few rows (the beams of one sentence) a product takes as long as reading its weights does, so
+8-bit weights are up to four times as fast; with many rows a processor's units for small integers
+are faster too.
+
+Integers: a column of a kernel has one scale, set once, so that its largest weight is 127; a row of
+the input has one, set anew in each product. The sum of the products of two integers is exact, so a
+row's result does not depend on the other rows:
+
+    x[i] ~ c[i] a / 127 with a = max |x|,  W[i, o] ~ q[i, o] s[o]
+    y[o] ~ a s[o] / 127 (sum over i of c[i] q[i, o])
+
+TensorFlow's operation takes the left factor unsigned, so c + 128 is multiplied, and 128 times the
+column's sum, which the operation adds as its bias, is taken off again.
+
+A small kernel stays in float32: the operations that round the input would take longer than reading
+it does.
+
+What a graph holds as a constant its loops need not hand on from step to step, which takes time too;
+so small tensors whose values are known become constants.
+
+Shapes: R rows, I and O input and output features.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+Product = Callable[[tf.Tensor], tf.Tensor]
+
+# Weights of the smallest kernel that is worth rounding, and of the largest constant.
+_LARGE = 2**17
+_LARGEST = 127.0
+_ZERO = 128
+
+
+def product(kernel: tf.Tensor, bias: tf.Tensor | None = None, *, dtype: tf.DType) -> Product:
+    """Return the function x [R, I] -> x W + b [R, O], of type `dtype`, or float32 if that is int8.
+
+    Args:
+      kernel: W [I, O]; for int8 its value must be known, so make the product outside tf.functions.
+      bias: b [O], or None.
+      dtype: in what it is computed: float32, bfloat16 or int8.
+
+    Raises ValueError for int8 and a kernel whose value is not known.
+    """
+    if dtype == tf.int8:
+        if not _is_known(kernel):
+            raise ValueError("products of integers need known weights: freeze the translator")
+        if kernel.shape.num_elements() >= _LARGE:
+            return Int8Product(kernel, bias)
+        dtype = tf.float32
+    return FloatProduct(tf.cast(kernel, dtype), None if bias is None else tf.cast(bias, dtype))
+
+
+def constant(tensor: tf.Tensor) -> Any:
+    """Return what becomes a constant of every graph that uses it, if the value of tensor is known
+    (it was made outside tf.functions) and small; else the tensor."""
+    is_small = tensor.shape.num_elements() < _LARGE
+    return tensor.numpy() if is_small and _is_known(tensor) else tensor
+
+
+def _is_known(tensor: tf.Tensor) -> bool:
+    return hasattr(tensor, "numpy")
+
+
+class FloatProduct:
+    """x W + b in the type of W."""
+
+    def __init__(self, kernel: tf.Tensor, bias: tf.Tensor | None):
+        # In bfloat16 a kernel whose columns lie in one piece is read faster, by up to a third.
+        self._transposed = kernel.dtype == tf.bfloat16
+        self._kernel = constant(tf.transpose(kernel) if self._transposed else kernel)
+        self._bias = None if bias is None else constant(bias)
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """Return [R, O] of x [R, I], whose type is anything."""
+        x = tf.cast(x, self._kernel.dtype)
+        y = tf.matmul(x, self._kernel, transpose_b=self._transposed)
+        return y if self._bias is None else tf.nn.bias_add(y, self._bias)
+
+
+class Int8Product:
+    """x W + b with 8-bit integers for x and W, see above."""
+
+    def __init__(self, kernel: tf.Tensor, bias: tf.Tensor | None):
+        weights = tf.cast(kernel, tf.float32).numpy()
+        largest = np.abs(weights).max(axis=0)
+        scales = np.where(largest > 0, largest, 1) / _LARGEST
+        self._integers = np.round(weights / scales).astype(np.int8)
+        self._offsets = -_ZERO * self._integers.sum(axis=0, dtype=np.int32)
+        self._scales = (scales / _LARGEST).astype(np.float32)[None]
+        self._bias = None if bias is None else constant(tf.cast(bias, tf.float32))
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """Return float32 [R, O] of x [R, I], whose type is anything."""
+        x = tf.cast(x, tf.float32)
+        largest = tf.reduce_max(tf.abs(x), axis=1, keepdims=True)
+        # Casting rounds down what is above zero: a half more rounds to the nearest.
+        shifted = x * tf.math.divide_no_nan(_LARGEST, largest) + (_ZERO + 0.5)
+        # The outer product: as a product of matrices it takes half as long as by broadcasting.
+        scales = tf.matmul(largest, self._scales)
+        y = self._sums(tf.cast(shifted, tf.uint8)) * scales
+        return y if self._bias is None else y + self._bias
+
+    def _sums(self, codes: tf.Tensor) -> tf.Tensor:
+        """Return float32 [R, O]: sum_i (codes[i] - 128) q[i, o] of codes uint8 [R, I].
+
+        The weights are constants of the graph where they are used, even in a loop: only such does
+        the operation keep in the order in which it reads them.
+        """
+        return tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
+            a=tf.bitcast(codes, tf.quint8),
+            b=tf.bitcast(tf.constant(self._integers), tf.qint8),
+            bias=tf.bitcast(tf.constant(self._offsets), tf.qint32),
+            # Such ranges that one step of either factor is 1.
+            min_a=0.0,
+            max_a=255.0,
+            min_b=-_LARGEST,
+            max_b=_LARGEST,
+            min_freezed_output=-1.0,  # for integer outputs
+            max_freezed_output=1.0,
+            Toutput=tf.float32,
+            input_quant_mode="SCALED",
+        )

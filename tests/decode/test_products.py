@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite.decode import products
+
+RNG = np.random.default_rng(1)
+# 2^17 weights and more: a smaller kernel is not rounded.
+KERNEL = (RNG.normal(size=[257, 512]) * RNG.uniform(0.1, 2, size=512)).astype(np.float32)
+BIAS = RNG.normal(size=512).astype(np.float32)
+
+
+def _rows(num_rows):
+    """Return rows of very different sizes."""
+    return (RNG.normal(size=[num_rows, 257]) * RNG.lognormal(size=[num_rows, 1])).astype(np.float32)
+
+
+def _looped(bias=None):
+    """Return the product of integers as a function of rows, any number of them."""
+    product = products.product(tf.constant(KERNEL), bias, dtype=tf.int8)
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, 257])])
+    def looped(x):
+        # Twice, in a loop, as a search does: the second time with the weights that it kept.
+        return tf.while_loop(
+            lambda i, _: i < 2,
+            lambda i, _: (i + 1, product(x)),
+            (0, tf.zeros([tf.shape(x)[0], 512])),
+            shape_invariants=(tf.TensorShape([]), tf.TensorShape([None, 512])),
+        )[1]
+
+    return lambda x: looped(tf.constant(x)).numpy()
+
+
+def _int8(x, bias=None):
+    return _looped(bias)(x)
+
+
+def test_integers_are_multiplied_as_defined():
+    x = _rows(6)
+    largest = np.abs(x).max(axis=1, keepdims=True)
+    codes = np.floor(x.astype(np.float64) * 127 / largest + 0.5)
+    scales = np.abs(KERNEL).max(axis=0) / 127
+    integers = np.round(KERNEL / scales)
+    expected = codes @ integers * largest * scales / 127
+    # A code on the border of two may be rounded either way: one step of x times one weight.
+    step = largest * np.abs(KERNEL).max(axis=0) / 127
+    assert (np.abs(_int8(x) - expected) <= 1.01 * step + 1e-4).all()
+    assert np.median(np.abs(_int8(x) - expected) / step) < 1e-3
+
+
+def test_rounding_costs_about_a_hundredth():
+    x = _rows(40)
+    exact = x @ KERNEL + BIAS
+    error = np.abs(_int8(x, bias=tf.constant(BIAS)) - exact).mean() / np.abs(exact).mean()
+    # A step is 1/127 of the largest of 257 normal numbers, about 2.8 deviations, so each of two
+    # factors is off by 2.8 / 127 / sqrt(12) = 0.6 %.
+    assert 0.004 < error < 0.015
+
+
+def test_a_row_does_not_depend_on_others():
+    # The weights that are kept are in an order that may suit one number of rows only.
+    x, product = _rows(200), _looped()
+    together = product(x)
+    for num_rows in (1, 7, 64, 200, 4):
+        # The sums are exact; the scales may differ in the last digit.
+        np.testing.assert_allclose(product(x[:num_rows]), together[:num_rows], rtol=1e-5)
+
+
+def test_zeros_give_the_bias():
+    y = _int8(np.zeros([2, 257], np.float32), bias=tf.constant(BIAS))
+    np.testing.assert_array_equal(y, [BIAS, BIAS])
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.int8])
+def test_small_kernels_are_never_rounded_to_integers(dtype):
+    kernel, x = KERNEL[:, :64], _rows(3)
+    y = products.product(tf.constant(kernel), tf.constant(BIAS[:64]), dtype=dtype)(tf.constant(x))
+    assert y.dtype == (tf.bfloat16 if dtype == tf.bfloat16 else tf.float32)
+    # float32 sums of 257 terms; bfloat16 has 8 binary digits.
+    tolerance = 0.02 if dtype == tf.bfloat16 else 1e-5
+    expected = x @ kernel + BIAS[:64]
+    assert np.abs(y - expected).max() < tolerance * np.abs(expected).max()
+
+
+def test_unknown_weights_are_not_rounded_to_integers():
+    @tf.function(autograph=False)
+    def make(kernel):
+        products.product(kernel, dtype=tf.int8)
+
+    with pytest.raises(ValueError, match="known weights"):
+        make(tf.constant(KERNEL))

@@ -1,0 +1,182 @@
+"""Models of Marian, against its layers in NumPy, and what cannot be imported."""
+
+from typing import Any
+
+import marian_numbers
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.bin import import_model
+from t2t_lite.decode import translator
+from t2t_lite.imports import imported, marian
+from t2t_lite.run import output_dir
+from t2t_lite.serving import export
+from t2t_lite.text import marian_vocabulary
+
+
+def _import(*flags):
+    return import_model.main(["t2t-lite-import", "--from=marian", *flags])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"pre_norm": True}, {"relu": True}, {"tied": "target"}, {"tied": "none"}],
+    ids=str,
+)
+def test_logits_are_marians(tmp_path, kind):
+    arrays = marian_numbers.write(tmp_path, **kind)
+    read = marian.read(tmp_path)
+    imported.write(read, tmp_path / "run")
+    model = translator.Translator.from_output_dir(tmp_path / "run").models[0]
+    source, target = [5, 9, 2, 30, 1, 0], [7, 3, 40, 1, 0]
+    kind.pop("tied", None)
+    expected = marian_numbers.logits(arrays, source, target, **kind)
+    rows = [[i + 1 for i in ids] for ids in (source, target)]  # PAD is in front
+    padded = tf.constant([[*rows[0], 0, 0]]), tf.constant([rows[1]])
+    found = model(*padded)[0].numpy()
+    np.testing.assert_allclose(found[:, 1:], expected, atol=2e-5)
+    # PAD has a probability of 0.
+    np.testing.assert_allclose(
+        tf.nn.log_softmax(found)[:, 1:], tf.nn.log_softmax(expected), atol=2e-5
+    )
+    assert (found[:, 0] < -90).all()
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("marian")
+    marian_numbers.write(folder)
+    assert _import(f"--model={folder}", f"--output_dir={folder}/run") == 0
+    return folder / "run"
+
+
+TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
+
+
+def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
+    assert output_dir.read(run_dir).run.vocabulary == "vocab.yml.marian"
+    changes: dict[str, Any] = {"extra_length": 4, "beam_size": 3}
+    model = translator.Translator.from_output_dir(run_dir, **changes)
+    expected = model.translate(TEXTS)
+    export.export(run_dir, tmp_path, **changes)
+    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
+    found = signatures["serving_default"](inputs=tf.constant(TEXTS))
+    assert [t.decode() for t in found["outputs"].numpy()] == [t.text for t in expected]
+    np.testing.assert_allclose(found["scores"], [t.score for t in expected], atol=1e-5)
+    ids = signatures["tokenize"](inputs=tf.constant(TEXTS))["ids"].numpy().tolist()
+    assert [[i for i in row if i] for row in ids] == [[*t.source_ids] or [1] for t in expected]
+    # Outputs to score are cut by the other side's model.
+    given = signatures["score"](inputs=tf.constant(["a dog"]), targets=tf.constant(["A DOG"]))
+    assert given["lengths"].numpy() == len(model.vocabulary.targets.encode("A DOG")) + 1
+
+
+def test_each_side_is_cut_by_its_own_model(run_dir):
+    vocab = translator.Translator.from_output_dir(run_dir).vocabulary
+    assert marian_vocabulary.UNK not in [vocab.piece(i) for i in vocab.encode("a dog runs")]
+    assert vocab.decode(vocab.targets.encode("A DOG  RUNS")) == "A DOG RUNS"
+    assert set(vocab.encode("Q")) <= {vocab.encode("x Q")[0], 2}
+    assert [vocab.piece(i) for i in range(3)] == ["<pad>", "</s>", "<unk>"]
+
+
+def test_vocab_yml_is_read_by_hand():
+    text = (
+        '</s>: 0\n"<unk>": 1\nyes: 2\n~: 3\n1.5: 4\n"\\"": 5\n\'\'\'\': 6\n: : 7\n"\\u2581a": 8\n'
+    )
+    text += '? abc\n: 9\n\u2581: 10\n"\\x85": 11\n#: 12\n'
+    found = marian_vocabulary.ordered(marian_vocabulary.read_yaml(text))
+    assert found == [
+        *(
+            "</s>",
+            "<unk>",
+            "yes",
+            "~",
+            "1.5",
+            '"',
+            "'",
+            ":",
+            "\u2581a",
+            "abc",
+            "\u2581",
+            "\x85",
+            "#",
+        )
+    ]
+    for wrong in ("a: b\n", "a\n", ": 5\n", "</s>: 0\n<unk>: 2\n", "a: 0\nb: 1\n"):
+        with pytest.raises(errors.UserError, match="vocabulary"):
+            marian_vocabulary.ordered(marian_vocabulary.read_yaml(wrong))
+
+
+CANNOT = {
+    "type: s2s": "type: s2s",
+    "transformer-decoder-autoreg: rnn": "transformer-decoder-autoreg: rnn",
+    "lemma-dim-emb: 64": "lemma-dim-emb: 64",
+    "transformer-ffn-activation: gelu": "activation is 'gelu'",
+    "transformer-train-position-embeddings: true": "position-embeddings: true",
+    "transformer-postprocess: nda": "another order of norms",
+    "transformer-heads: 0": "transformer-heads is no number",
+    "enc-depth: 3": "it lacks encoder_2",
+}
+
+
+@pytest.mark.parametrize(("setting", "message"), CANNOT.items(), ids=CANNOT)
+def test_what_cannot_be_imported_is_named_in_a_line(tmp_path, capsys, setting, message):
+    name, _, value = setting.partition(": ")
+    marian_numbers.write(tmp_path, **{name: value})
+    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+class Touch:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return (open, (self.path, "w"))
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "text", "pickle", "objects", "int8", "extra"])
+def test_a_damaged_or_hostile_file_gives_one_line(tmp_path, capsys, damage):
+    arrays = marian_numbers.write(tmp_path)
+    path = tmp_path / "model.npz"
+    data, hacked = path.read_bytes(), str(tmp_path / "hacked")
+    yml = np.load(path)["special:model.yml"]
+    if damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "text":
+        path.write_text("hello")
+    elif damage == "pickle":
+        np.array([Touch(hacked)], object).dump(path)
+    elif damage == "objects":
+        arrays["Wemb"] = np.array([Touch(hacked)], object)
+    elif damage == "int8":
+        arrays["Wemb"] = arrays["Wemb"].astype(np.int8)
+    else:
+        arrays["encoder_bi_cell_W"] = np.ones([2, 2], np.float32)
+    if damage in ("objects", "int8", "extra"):
+        np.savez(path, **arrays, **{"special:model.yml": yml})
+    assert _import(f"--model={path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ("cannot read" if damage not in ("int8", "extra") else "cannot be imported") in line
+    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "hacked").exists()
+
+
+def test_a_vocabulary_of_another_model_is_refused(tmp_path):
+    marian_numbers.write(tmp_path)
+    with (tmp_path / "vocab.yml").open("a") as file:
+        file.write("more: " + str(len((tmp_path / "vocab.yml").read_text().split("\n")) - 1))
+    with pytest.raises(errors.UserError, match="entries and the embedding"):
+        marian.read(tmp_path)
+    (tmp_path / "source.spm").write_bytes(b"no model")
+    with pytest.raises(errors.UserError, match="no vocabularies"):
+        marian.read(tmp_path)
+    with pytest.raises(errors.UserError, match="give the vocabulary as --vocab"):
+        marian.read(tmp_path, vocab="vocab.txt")
+    with pytest.raises(errors.UserError, match="no vocabulary file"):
+        marian.read(tmp_path, vocab="none.spm")
