@@ -20,13 +20,13 @@ FRAMEWORKS = ("tensor2tensor", "marian")
 FLAGS = command.new_flags()
 flags.DEFINE_enum("from", None, FRAMEWORKS, "Who trained it.", flag_values=FLAGS)
 flags.DEFINE_string(
-    "model", None, "Its checkpoint, or the folder of which the newest is taken.", flag_values=FLAGS
+    "model", None, "Its checkpoint, or a folder, of which the newest is taken.", flag_values=FLAGS
 )
 flags.DEFINE_string("output_dir", None, "A new folder, of the imported run.", flag_values=FLAGS)
 flags.DEFINE_string(
     "vocab",
     None,
-    "Its vocabulary, of Marian source.spm,target.spm,vocab.yml; default: what lies beside it or in "
+    "Its vocabulary; for Marian source.spm,target.spm,vocab.yml. Default: the one beside it, or in "
     "the data_dir of its flags.",
     flag_values=FLAGS,
 )

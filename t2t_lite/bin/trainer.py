@@ -32,7 +32,7 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "hparams_set",
     None,
-    "E.g. transformer_base; or an output_dir, whose hyperparameters are meant.",
+    "E.g. transformer_base; or an output_dir, to take its hyperparameters.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
@@ -43,7 +43,7 @@ flags.DEFINE_string(
     flag_values=FLAGS,
 )
 flags.DEFINE_integer(
-    "train_steps", None, "Updates in all; default: the set's.", lower_bound=1, flag_values=FLAGS
+    "train_steps", None, "Steps in all. Default: the set's.", lower_bound=1, flag_values=FLAGS
 )
 flags.DEFINE_bool(
     "describe",

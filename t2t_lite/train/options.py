@@ -10,7 +10,7 @@ from t2t_lite import fields
 class TrainerOptions:
     """How one call of the trainer runs; the model and its recipe are in HParams."""
 
-    eval_frequency: int = fields.option(1000, "Updates between evaluations.", at_least=1)
+    eval_frequency: int = fields.option(1000, "Steps between evaluations.", at_least=1)
     eval_sentences: int = fields.option(
         500, "Dev sentences that each evaluation decodes for its score; 0: none.", at_least=0
     )
@@ -21,7 +21,7 @@ class TrainerOptions:
         600, "Seconds between checkpoints; the paper wrote them every 10 minutes.", at_least=0
     )
     save_checkpoints_steps: int = fields.option(
-        0, "Updates between checkpoints, instead of seconds, where it is not 0.", at_least=0
+        0, "Steps between checkpoints, used instead of seconds if it is not 0.", at_least=0
     )
     keep_checkpoint_max: int = fields.option(20, "How many checkpoints stay.", at_least=1)
     warm_start_from: str | None = fields.option(
