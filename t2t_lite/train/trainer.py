@@ -448,8 +448,8 @@ def _explain_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[Non
     except tf.errors.ResourceExhaustedError as error:
         raise errors.UserError(
             f"out of memory at step {step} with a batch of {_shape(batch)}: lower "
-            "max_tokens_per_device in --hparams (the same result in more parts), or begin another "
-            "--output_dir with a lower max_length"
+            "max_tokens_per_device in --hparams (more parts a step: only dropout is drawn "
+            "otherwise), or begin another --output_dir with a lower max_length"
         ) from error
 
 
