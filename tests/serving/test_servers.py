@@ -336,7 +336,7 @@ def test_answers_are_the_translators(ports, rest, model, hostile):
         ({"version": 7}, {"inputs": ["a"]}, r"Specific\(tiny, 7\)"),
         ({"version_label": "canary"}, {"inputs": ["a"]}, "Unrecognized servable version label"),
         ({"signature_name": "score"}, {"inputs": ["a"]}, "Missing but required: {targets}"),
-        ({}, {"texts": ["a"]}, ""),
+        ({}, {"texts": ["a"]}, "texts"),
         (
             {"signature_name": "score"},
             {"inputs": ["a"], "targets": ["b", "c"]},
