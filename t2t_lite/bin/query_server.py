@@ -99,8 +99,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 # Lines that are held at a time; what is done of them is kept.
 _WINDOW = 10_000
 _NAMED = 10  # line numbers that a report names
-# The score of n-best places that no hypothesis fills.
-_NO_SCORE = -1e9
 
 
 @dataclasses.dataclass
@@ -269,9 +267,11 @@ def _windows(lines: Iterator[str]) -> Iterator[list[str]]:
 
 def _line(answer: "client.Answer") -> str:
     """Return the line that t2t-lite-decoder writes: the text, or texts and scores by turns."""
+    from t2t_lite.serving import protocol
+
     if FLAGS.signature_name != "nbest":
         return answer.text.replace("\n", " ")
-    filled = [(t, s) for t, s in zip(answer.outputs, answer.scores) if s > _NO_SCORE]
+    filled = [(t, s) for t, s in zip(answer.outputs, answer.scores) if s > protocol.NO_SCORE]
     if not any(answer.outputs):  # a blank line has one blank output, however many were asked for
         filled = filled[:1]
     fields = ((text.replace("\t", " "), f"{score:.6f}") for text, score in filled)

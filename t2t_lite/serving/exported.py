@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.serving import signatures
+from t2t_lite.serving import protocol
 
 
 class Output(NamedTuple):
@@ -53,7 +53,7 @@ class Exported:
             rows = [
                 _output(text, score, cut or not finished, cut, finished)
                 for text, score, finished in zip(*columns)
-                if score > signatures.NO_SCORE
+                if score > protocol.NO_SCORE
             ]
             # All outputs of a blank text are blank, with score 0.
             found.append(rows[:1] if not any(row.text for row in rows) else rows)

@@ -30,12 +30,9 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from t2t_lite.decode import batching, beam_search, scoring, translator
-from t2t_lite.serving import weights
+from t2t_lite.serving import protocol, weights
 from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
-
-# The score in n-best places that no hypothesis fills: JSON knows no infinity.
-NO_SCORE = -1e9
 
 Tensors = dict[str, tf.Tensor]
 _TEXT = tf.TensorSpec([None], tf.string, name="inputs")
@@ -103,7 +100,7 @@ class ServingModel(tf.Module):
         texts = self._text.outputs(hypotheses.ids, sources.ids)
         return {
             "outputs": tf.where(hypotheses.lengths > 0, texts, ""),
-            "scores": tf.maximum(hypotheses.scores, NO_SCORE),
+            "scores": tf.maximum(hypotheses.scores, protocol.NO_SCORE),
         }
 
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
