@@ -25,7 +25,7 @@ apache_beam = pipelines.apache_beam
 from apache_beam.utils import shared  # noqa: E402  # pyright: ignore  (it is there)
 
 # Figures of a report that are sums over its lines.
-_FIGURES = ("lines", "blank", "lossy", "done", "truncated", "unfinished", "repaired", "tokens")
+_FIGURES = ("blank", "lossy", "done", "truncated", "unfinished", "repaired", "tokens")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ def decode_file(job: Job, options: str) -> files.Report:
     num_windows = len(offsets) - 1
     _begin(job)
     missing = [i for i in range(num_windows) if not job.part(i, num_windows).exists()]
-    report = files.Report(total=count)
+    report = files.Report(total=count, lines=count)
     report.resumed = count - sum(_num_lines(i, count) for i in missing)
     if not missing:
         return report
@@ -80,7 +80,6 @@ def decode_file(job: Job, options: str) -> files.Report:
         result.wait_until_finish()
     for counter in result.metrics().query()["counters"]:
         setattr(report, counter.key.metric.name, counter.result)
-    report.lines = count
     return report
 
 

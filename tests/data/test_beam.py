@@ -15,19 +15,9 @@ PROCESSES = "direct_running_mode=multi_processing,direct_num_workers=2"
 
 
 @pytest.fixture(scope="module")
-def problem():
-    return registry.problem("parallel_text")
-
-
-@pytest.fixture(scope="module")
-def compressed(tmp_path_factory):
-    return numbered_corpus.write(tmp_path_factory.mktemp("compressed"), 12_345)
-
-
-@pytest.fixture(scope="module")
-def plain(compressed, tmp_path_factory):
+def plain(raw_dir, tmp_path_factory):
     folder = tmp_path_factory.mktemp("plain")
-    for path in compressed.iterdir():
+    for path in raw_dir.iterdir():
         (folder / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
     return folder
 
@@ -45,8 +35,8 @@ def test_plain_files_give_the_same_bytes(problem, plain, made, tmp_path, options
     assert numbered_corpus.contents(tmp_path) == made
 
 
-def test_compressed_files_give_the_same_shards(problem, compressed, made, tmp_path):
-    numbered_corpus.generate(problem, compressed, tmp_path, beam_pipeline_options="")
+def test_compressed_files_give_the_same_shards(problem, raw_dir, made, tmp_path):
+    numbered_corpus.generate(problem, raw_dir, tmp_path, beam_pipeline_options="")
     names = [name for name in made if "train" in name or "vocab" in name]
     assert len(names) == 3
     assert {name: numbered_corpus.contents(tmp_path)[name] for name in names} == {
@@ -97,7 +87,7 @@ def test_a_users_mistake_is_one(problem, plain, tmp_path):
         (tmp_path / "raw" / path.name).write_bytes(path.read_bytes())
     with open(tmp_path / "raw" / "train.target", "ab") as file:
         file.write(b"one more")
-    with pytest.raises(errors.UserError, match=r"differ in length: .* 12345 lines, .* has 12346"):
+    with pytest.raises(errors.UserError, match=r"differ in length: .* 12500 lines, .* has 12501"):
         numbered_corpus.generate(
             problem, tmp_path / "raw", tmp_path / "data", beam_pipeline_options=""
         )
