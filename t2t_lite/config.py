@@ -90,6 +90,26 @@ class HParams:
     logits_bias: bool = fields.option(
         False, "The softmax has a bias for each id (Marian).", changes=MODEL
     )
+    first_position: int = fields.option(
+        0,
+        "The number of a sentence's first position (OpenNMT-tf: 1, fairseq: 2).",
+        at_least=0,
+        changes=MODEL,
+    )
+    start_vector: bool = fields.option(
+        False,
+        "The decoder's first input is a learnt vector, not zeros (OpenNMT-tf, fairseq).",
+        changes=MODEL,
+    )
+    source_eos: bool = fields.option(
+        True, "The encoder reads an input's EOS; OpenNMT-tf's does not.", changes=MODEL
+    )
+    norm_epsilon: float = fields.option(
+        1e-6,
+        "Added to the variance in layer norms (OpenNMT-tf: 1e-3, fairseq: 1e-5).",
+        above=0,
+        changes=MODEL,
+    )
     vocab_multiple: int = fields.option(
         8,
         "Rows of the embedding are rounded up to a multiple of this, which matrix units like.",

@@ -3,6 +3,8 @@
   t2t-lite-import --from=tensor2tensor --model=t2t_train/model.ckpt-250000 --output_dir=run \\
     --vocab=t2t_data/vocab.translate_ende_wmt32k.32768.subwords
   t2t-lite-import --from=marian --model=opus-mt-en-de --output_dir=run
+  t2t-lite-import --from=opennmt_tf --model=onmt_run --output_dir=run --vocab=vocab.txt,spm.model
+  t2t-lite-import --from=fairseq --model=checkpoint_best.pt --output_dir=run --vocab=dict.txt,codes
 
 Every other command takes the output_dir: it decodes, scores, explores, exports. To train it
 further, give it to t2t-lite-trainer as --warm_start_from and as --hparams_set.
@@ -15,7 +17,7 @@ from absl import flags
 
 from t2t_lite.bin import command
 
-FRAMEWORKS = ("tensor2tensor", "marian")
+FRAMEWORKS = ("tensor2tensor", "marian", "opennmt_tf", "fairseq")
 
 FLAGS = command.new_flags()
 flags.DEFINE_enum("from", None, FRAMEWORKS, "Who trained it.", flag_values=FLAGS)
@@ -26,8 +28,9 @@ flags.DEFINE_string("output_dir", None, "A new folder, of the imported run.", fl
 flags.DEFINE_string(
     "vocab",
     None,
-    "Its vocabulary; for Marian source.spm,target.spm,vocab.yml. Default: the one beside it, or in "
-    "the data_dir of its flags.",
+    "Its vocabulary; for Marian source.spm,target.spm,vocab.yml, for OpenNMT-tf "
+    "vocab.txt,spm.model, for fairseq dict.txt,codes or dict.txt,spm.model. Default: what lies "
+    "beside it, or where its settings say.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
@@ -39,7 +42,7 @@ flags.DEFINE_string(
 flags.DEFINE_integer(
     "num_heads",
     None,
-    "Tensor2tensor's heads of an attention, where its own files do not say.",
+    "Heads of an attention, where its own files do not say.",
     lower_bound=1,
     flag_values=FLAGS,
 )
@@ -60,17 +63,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _import() -> None:
     with command.quiet_import():
-        from t2t_lite.imports import imported, marian, tensor2tensor
-    if FLAGS["from"].value == "marian":
-        model = marian.read(FLAGS.model, vocab=FLAGS.vocab, problem=FLAGS.problem)
-    else:
-        model = tensor2tensor.read(
-            FLAGS.model,
-            vocab=FLAGS.vocab,
-            problem=FLAGS.problem,
-            num_heads=FLAGS.num_heads,
-            target_space=FLAGS.target_space,
-        )
+        from t2t_lite.imports import fairseq, imported, marian, opennmt_tf, tensor2tensor
+    given = {"vocab": FLAGS.vocab, "problem": FLAGS.problem}
+    match FLAGS["from"].value:
+        case "marian":
+            model = marian.read(FLAGS.model, **given)
+        case "opennmt_tf":
+            model = opennmt_tf.read(FLAGS.model, num_heads=FLAGS.num_heads, **given)
+        case "fairseq":
+            model = fairseq.read(FLAGS.model, num_heads=FLAGS.num_heads, **given)
+        case _:
+            model = tensor2tensor.read(
+                FLAGS.model,
+                num_heads=FLAGS.num_heads,
+                target_space=FLAGS.target_space,
+                **given,
+            )
     prefix = imported.write(model, FLAGS.output_dir)
     hparams = model.hparams
     count = sum(weights.size for weights in model.weights.values())

@@ -142,6 +142,8 @@ class CachedDecoder:
             num_slots=num_slots,
         )
         x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
+        if self.hparams.start_vector:
+            x = tf.where(position == 0, self.model.start_vector(x), x)
         x += self.model.position(position)
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
@@ -277,15 +279,17 @@ class _Norm(NamedTuple):
 
     scale: tf.Tensor
     bias: tf.Tensor
+    epsilon: float
 
     @classmethod
     def of(cls, layer: normalization.LayerNorm) -> "_Norm":
         scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
-        return cls(weight_products.constant(scale), weight_products.constant(bias))
+        scale, bias = weight_products.constant(scale), weight_products.constant(bias)
+        return cls(scale, bias, layer.epsilon)
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
         """Normalise float32 x [..., D]."""
-        return normalization.standardized(x)[0] * self.scale + self.bias
+        return normalization.standardized(x, self.epsilon)[0] * self.scale + self.bias
 
 
 class _LayerWeights(NamedTuple):

@@ -3,8 +3,10 @@
 import dataclasses
 import os
 import pathlib
+import re
 import shutil
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -60,6 +62,20 @@ def write(imported: Imported, output_dir: str | os.PathLike[str]) -> str:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return str(path / f"ckpt-{imported.step}")
+
+
+def num_layers(weights: Mapping[str, np.ndarray], side: str) -> int:
+    """Return how many layers the encoder or the decoder has."""
+    return len({name.partition("/")[0] for name in weights if re.match(rf"{side}_\d+/", name)})
+
+
+def is_allowed(name: str, value: Any) -> bool:
+    """Return whether HParams may have this value, of a setting of the training."""
+    try:
+        config.override(config.HParams(), f"{name}={value}")
+    except errors.UserError:
+        return False
+    return True
 
 
 def _write_files(imported: Imported, directory: pathlib.Path) -> None:

@@ -1,8 +1,7 @@
 """Transformers of Marian, OPUS-MT's among them: model.npz with its vocabulary.
 
 Its settings stand in the .npz itself, as special:model.yml. Ids are moved: Marian has no PAD, and
-</s> and <unk> at 0 and 1. A bias of keys leaves a softmax as it is and is left out; attention's
-weights add up to 1, so that a bias of values is one of outputs: b_o + b_v W_o.
+</s> and <unk> at 0 and 1.
 """
 
 import os
@@ -14,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from t2t_lite import config, errors
-from t2t_lite.imports import imported
-from t2t_lite.text import marian_vocabulary
+from t2t_lite.imports import conversion, imported
+from t2t_lite.text import marian_yaml, piece_vocabulary
 
 _SETTINGS = "special:model.yml"
 # The logit of PAD, which Marian has not: its probability is that of no other id by e^-100.
@@ -64,12 +63,14 @@ def read(
     _refuse(settings)
     name, pieces, spm = _vocabulary(vocab, path.parent)
     hparams = _to_hparams(arrays, settings, num_ids=len(pieces))
-    weights = convert(arrays, hparams, unknown=pieces.index(marian_vocabulary.UNK))
+    places = conversion.order(pieces, pad=None, eos=marian_yaml.EOS, unk=marian_yaml.UNK)
+    weights = convert(arrays, hparams, places)
+    ordered = ["<pad>", *(pieces[place] for place in places[1:])]
     return imported.Imported(
         hparams=hparams,
         weights=weights,
-        vocabulary_name=name + marian_vocabulary.SUFFIX,
-        vocabulary=marian_vocabulary.joined(_moved(pieces), source=spm[0], target=spm[-1]),
+        vocabulary_name=f"{name}.marian",
+        vocabulary=piece_vocabulary.joined(ordered, source=spm[0], target=spm[-1]),
         vocab_size=len(pieces) + 1,
         problem=problem or "parallel_text",
         hparams_set="marian",
@@ -78,24 +79,24 @@ def read(
 
 
 def convert(
-    arrays: Mapping[str, np.ndarray], hparams: config.HParams, *, unknown: int = 1
+    arrays: Mapping[str, np.ndarray], hparams: config.HParams, places: Sequence[int]
 ) -> dict[str, np.ndarray]:
     """Map {Marian's name: array} to {name in `Transformer.named_variables`: array}.
 
-    Raises UserError for a name that is no part of a Transformer.
+    `places` are Marian's numbers by the ids here. Raises UserError for a name that is no part of a
+    Transformer.
     """
     found: dict[str, np.ndarray] = {}
     for name, value in arrays.items():
         if name in ("Wemb", "decoder_Wemb"):
-            found["embedding/matrix"] = _moved_rows(value, unknown)
+            found["embedding/matrix"] = conversion.reordered(value, places)
         elif name == "encoder_Wemb":
-            found["source_embedding/matrix"] = _moved_rows(value, unknown)
+            found["source_embedding/matrix"] = conversion.reordered(value, places)
         elif name == "decoder_ff_logit_out_W":
-            found["softmax/matrix"] = _moved_rows(value.T, unknown)
+            found["softmax/matrix"] = conversion.reordered(value.T, places)
         elif name == "decoder_ff_logit_out_b":
-            column = _moved_rows(value.reshape(-1, 1), unknown)
-            column[0] = _NEVER
-            found["logits_bias/vector"] = column[:, 0]
+            found["logits_bias/vector"] = conversion.reordered(value.reshape(-1), places)
+            found["logits_bias/vector"][0] = _NEVER
         else:
             found[_name(name)] = value.reshape(-1) if 1 in value.shape[:1] else value
     if hparams.logits_bias and "logits_bias/vector" not in found:
@@ -105,7 +106,7 @@ def convert(
         # Marian may tie two of the three (tied-embeddings, tied-embeddings-src).
         for ours in ("source_embedding/matrix", "softmax/matrix"):
             found.setdefault(ours, found["embedding/matrix"])
-    return _fused(found)
+    return conversion.fused(found)
 
 
 def _name(name: str) -> str:
@@ -130,40 +131,6 @@ def _no_part(name: str) -> errors.UserError:
     kinds = {"gru": "an RNN", "cell": "an RNN", "Wpos": "learned positions", "factor": "factors"}
     what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
     return errors.UserError(f"the model cannot be imported: {name} belongs to {what}")
-
-
-def _fused(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Join attention's kernels, and bring its biases to those of queries and outputs."""
-    fused = {name: value for name, value in found.items() if not re.search(r"/[Wb]/[qkvo]$", name)}
-    for layer in sorted({name[:-4] for name in found if re.search(r"/[Wb]/[qkvo]$", name)}):
-        try:
-            q, k, v, o = (found[f"{layer}/W/{kind}"] for kind in "qkvo")
-            bq, bv, bo = (found[f"{layer}/b/{kind}"] for kind in "qvo")
-            is_cross = layer.endswith("cross_attention")
-            groups = {"q": [q], "kv": [k, v]} if is_cross else {"qkv": [q, k, v]}
-            for name, kernels in groups.items():
-                fused[f"{layer}/{name}"] = np.concatenate(kernels, axis=1)
-            fused[f"{layer}/output"] = o
-            fused[f"{layer}/q_bias"] = bq
-            fused[f"{layer}/output_bias"] = bo + bv @ o
-        except (KeyError, ValueError) as error:
-            raise errors.UserError(
-                f"the model cannot be imported: the weights of {layer} are not complete: {error}"
-            ) from error
-    return fused
-
-
-def _moved(pieces: Sequence[str]) -> list[str]:
-    """Return pieces in this package's order: PAD, </s>, <unk>, all others."""
-    special = (marian_vocabulary.EOS, marian_vocabulary.UNK)
-    return ["<pad>", *special, *(piece for piece in pieces if piece not in special)]
-
-
-def _moved_rows(matrix: np.ndarray, unknown: int) -> np.ndarray:
-    """Return rows in this package's order, after a row of zeros for PAD."""
-    rest = [row for row in range(1, len(matrix)) if row != unknown]
-    zeros = np.zeros([1, *matrix.shape[1:]], matrix.dtype)
-    return np.concatenate([zeros, matrix[:1], matrix[unknown : unknown + 1], matrix[rest]])
 
 
 def _to_hparams(
@@ -290,16 +257,16 @@ def _vocabulary(given: str | None, folder: pathlib.Path) -> tuple[str, list[str]
         )
     try:
         models = [path.read_bytes() for path in spm]
-        processors = [marian_vocabulary.processor(model) for model in models]
+        processors = [piece_vocabulary.processor(model) for model in models]
         if yml:
             text = yml[0].read_text("utf-8")
-            return yml[0].name, marian_vocabulary.ordered(marian_vocabulary.read_yaml(text)), models
+            return yml[0].name, marian_yaml.ordered(marian_yaml.read(text)), models
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no vocabulary file {error.filename}") from error
     except (RuntimeError, UnicodeDecodeError) as error:
         raise errors.UserError(f"{', '.join(map(str, paths))}: no vocabularies") from error
     ids = {processors[0].IdToPiece(i): i for i in range(processors[0].GetPieceSize())}
-    return spm[0].name, marian_vocabulary.ordered(ids), models
+    return spm[0].name, marian_yaml.ordered(ids), models
 
 
 def _beside(folder: pathlib.Path) -> list[pathlib.Path]:

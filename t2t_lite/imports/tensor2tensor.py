@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.imports import imported
+from t2t_lite.imports import imported, tensorflow_checkpoint
 from t2t_lite.text import t2t_vocabulary
 
 _ATTENTION = {"self_attention": "self_attention", "encdec_attention": "cross_attention"}
@@ -84,9 +83,6 @@ _HEADS = {
     "transformer_parsing_big": 16,
 }
 
-# What TensorFlow raises for a truncated, corrupt or foreign checkpoint.
-_DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError, OSError)
-
 
 def read(
     model: str | os.PathLike[str],
@@ -107,11 +103,14 @@ def read(
 
     Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
     """
-    prefix = _prefix(pathlib.Path(model))
+    prefix = tensorflow_checkpoint.prefix(pathlib.Path(model))
     flags, values = _flags(prefix.parent), _hparams(prefix.parent)
     _refuse(flags, values)
-    tensors = _tensors(prefix)
-    weights = convert(_model_tensors(tensors), target_space=_target_space(tensors, target_space))
+    tensors = tensorflow_checkpoint.tensors(prefix, _is_wanted)
+    own = {name: value for name, value in tensors.items() if not _TRAINING.search(name)}
+    weights = convert(
+        tensorflow_checkpoint.floats(own), target_space=_target_space(tensors, target_space)
+    )
     path = _vocabulary_path(vocab, prefix.parent, flags)
     vocabulary = _vocabulary(path)
     rows = _one_vocabulary(weights)
@@ -243,56 +242,17 @@ def _one_vocabulary(weights: Mapping[str, np.ndarray]) -> int:
     return next(iter(rows.values()))
 
 
-def _prefix(path: pathlib.Path) -> pathlib.Path:
-    """Return the checkpoint's prefix that a path means."""
-    plain = re.sub(r"\.(index|meta|data-\d{5}-of-\d{5})$", "", path.name)
-    if path.with_name(f"{plain}.index").is_file():
-        return path.with_name(plain)
-    if not path.is_dir():
-        raise errors.UserError(f"there is no checkpoint {path}: it has no file {plain}.index")
-    prefixes = [index.with_suffix("") for index in path.glob("*.index")]
-    if not prefixes:
-        raise errors.UserError(f"{path} holds no checkpoint: expected a file model.ckpt-*.index")
-    return max(prefixes, key=lambda prefix: (_number(prefix), prefix.name))
-
-
-def _number(prefix: pathlib.Path) -> int:
-    match = re.search(r"-(\d{1,15})$", prefix.name)
-    return int(match[1]) if match else 0
-
-
 def _step(prefix: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> int:
     step = tensors.get("global_step")
     if step is not None and step.ndim == 0 and step.dtype.kind in "iu" and step >= 0:
         return int(step)
-    return _number(prefix)
+    return tensorflow_checkpoint.number(prefix)
 
 
-def _tensors(prefix: pathlib.Path) -> dict[str, np.ndarray]:
-    """Return the model's tensors, its step, and the moments of its target space."""
-    try:
-        reader = tf.train.load_checkpoint(str(prefix))
-        names = reader.get_variable_to_shape_map()
-        wanted = [
-            name
-            for name in names
-            if not _TRAINING.search(name)
-            or name == "global_step"
-            or re.search(rf"{_TARGET_SPACE}/Adam(_1)?$", name)
-        ]
-        return {name: reader.get_tensor(name) for name in sorted(wanted)}
-    except _DAMAGE as error:
-        reason = str(error).partition("\n")[0]
-        raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
-
-
-def _model_tensors(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return what belongs to the model, as float32."""
-    own = {name: value for name, value in tensors.items() if not _TRAINING.search(name)}
-    for name, value in own.items():
-        if value.dtype.kind not in "fV":  # V: bfloat16
-            raise errors.UserError(f"the model cannot be imported: {name} holds no floats")
-    return {name: np.asarray(value).astype(np.float32) for name, value in own.items()}
+def _is_wanted(name: str) -> bool:
+    """Return whether a tensor is the model's, its step, or a moment of its target space."""
+    moment = re.search(rf"{_TARGET_SPACE}/Adam(_1)?$", name)
+    return not _TRAINING.search(name) or name == "global_step" or moment is not None
 
 
 def _target_space(tensors: Mapping[str, np.ndarray], given: int | None) -> int:
@@ -393,8 +353,8 @@ def _to_hparams(
         num_heads=num_heads,
         d_k=keys // num_heads,
         d_v=head_values // num_heads,
-        num_encoder_layers=_num_layers(weights, "encoder"),
-        num_decoder_layers=_num_layers(weights, "decoder"),
+        num_encoder_layers=imported.num_layers(weights, "encoder"),
+        num_decoder_layers=imported.num_layers(weights, "decoder"),
         position_encoding="sinusoid_t2t",
         pre_norm=pre_norm,
         embeddings="separate" if "softmax/matrix" in weights else "shared",
@@ -403,10 +363,6 @@ def _to_hparams(
         extra_length=100,
         **_training(values),
     )
-
-
-def _num_layers(weights: Mapping[str, np.ndarray], side: str) -> int:
-    return len({name.partition("/")[0] for name in weights if re.match(rf"{side}_\d+/", name)})
 
 
 def _training(values: Mapping[str, Any]) -> dict[str, Any]:

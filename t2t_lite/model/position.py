@@ -18,13 +18,15 @@ class PositionEncoding(keras.layers.Layer):
       kind: "sinusoid", "sinusoid_t2t" or "learned".
       d_model: width of the vectors; even for the sinusoids.
       max_length: rows of the learned table; a position beyond takes the last row.
+      first: the number of the first position.
     """
 
-    def __init__(self, kind: str, d_model: int, *, max_length: int = 256, **kwargs):
+    def __init__(self, kind: str, d_model: int, *, max_length: int = 256, first: int = 0, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.kind = kind
         self.d_model = d_model
         self.max_length = max_length
+        self.first = first
 
     def build(self, input_shape=None):
         if self.kind == "learned":
@@ -36,7 +38,8 @@ class PositionEncoding(keras.layers.Layer):
             )
 
     def call(self, positions):
-        """Map int32 positions [...] to float32 vectors [..., D]."""
+        """Map int32 positions [...], counted from 0, to float32 vectors [..., D]."""
+        positions += self.first
         if self.kind == "learned":
             table = tf.convert_to_tensor(self.table) * self.d_model**0.5
             return tf.gather(table, tf.minimum(positions, self.max_length - 1))

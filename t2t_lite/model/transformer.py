@@ -15,6 +15,7 @@ import tensorflow as tf
 from t2t_lite import config
 from t2t_lite.model import attention, embedding, feed_forward, normalization, position, residual
 from t2t_lite.model import dropout as dropouts
+from t2t_lite.text import vocabulary
 
 
 class EncoderOutput(NamedTuple):
@@ -165,12 +166,15 @@ class Transformer(keras.Model):
             self.source_embedding, self.softmax = matrix("source_embedding"), matrix("softmax")
         if hparams.source_vector:
             self.source_vector = embedding.AddedVector(hparams.d_model, name="source_vector")
+        if hparams.start_vector:
+            self.start_vector = embedding.AddedVector(hparams.d_model, name="start_vector")
         if hparams.logits_bias:
             self.logits_bias = embedding.AddedVector(num_rows, name="logits_bias")
         self.position = position.PositionEncoding(
             hparams.position_encoding,
             hparams.d_model,
             max_length=hparams.max_length,
+            first=hparams.first_position,
             name="position",
         )
         self.encoder_layers = [
@@ -192,6 +196,8 @@ class Transformer(keras.Model):
             layers += [self.source_embedding, self.softmax]
         if self.hparams.source_vector:
             layers += [self.source_vector]
+        if self.hparams.start_vector:
+            layers += [self.start_vector]
         if self.hparams.logits_bias:
             layers += [self.logits_bias]
         if self.hparams.pre_norm:
@@ -208,6 +214,8 @@ class Transformer(keras.Model):
         self, inputs: tf.Tensor, noise: dropouts.Noise | None = None, packing: Packing | None = None
     ) -> EncoderOutput:
         """Encode source ids [B, S]."""
+        if not self.hparams.source_eos:
+            inputs, packing = _without_eos(inputs, packing)
         if packing is None:
             bias = attention.padding_bias(inputs)
             positions = tf.range(tf.shape(inputs)[1])
@@ -232,8 +240,8 @@ class Transformer(keras.Model):
     ) -> tf.Tensor:
         """Return the states [B, T, D] that predict targets [B, T], teacher forced.
 
-        The decoder's input is the targets' embeddings shifted right, a zero vector in front (of
-        each sentence, in packed rows).
+        The decoder's input is the targets' embeddings shifted right, a zero vector (or one that is
+        learnt) in front (of each sentence, in packed rows).
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
@@ -249,6 +257,8 @@ class Transformer(keras.Model):
             bias += attention.same_segment_bias(packing.segments, packing.segments)
             memory_bias = attention.same_segment_bias(packing.segments, encoded.segments)
             encoded = encoded._replace(bias=memory_bias)
+        if self.hparams.start_vector:
+            x = tf.where((positions == 0)[..., None], self.start_vector(x), x)
         x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
         for layer in self.decoder_layers:
             x = layer(x, bias, encoded, noise=noise)
@@ -282,5 +292,18 @@ class Transformer(keras.Model):
         return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
 
 
+def _without_eos(inputs: tf.Tensor, packing: Packing | None) -> tuple[tf.Tensor, Packing | None]:
+    """Return inputs [B, S] and packing in which EOS is padding, but where it is the only token."""
+    is_first = tf.range(tf.shape(inputs)[1]) == 0
+    if packing is not None:
+        is_first = packing.positions == 0
+    is_hidden = (inputs == vocabulary.EOS_ID) & ~is_first
+    if packing is not None:
+        packing = packing._replace(segments=tf.where(is_hidden, 0, packing.segments))
+    return tf.where(is_hidden, vocabulary.PAD_ID, inputs), packing
+
+
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
-    return normalization.LayerNorm(hparams.d_model, name=name, dtype="float32")
+    return normalization.LayerNorm(
+        hparams.d_model, epsilon=hparams.norm_epsilon, name=name, dtype="float32"
+    )

@@ -175,9 +175,7 @@ class TokenTokenizer(tf.Module):
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids, int32 [B, ragged], of UTF-8 texts [B], without EOS."""
-        spaced = tf.strings.regex_replace(texts, _WHITE_SPACE, " ")
-        tokens = tf.strings.split(tf.strings.strip(spaced), " ")
-        tokens = tf.ragged.boolean_mask(tokens, tokens != "")
+        tokens = words(texts)
         ids = tokens.with_flat_values(self._table.lookup(tokens.flat_values))
         return tf.ragged.boolean_mask(ids, ids >= 0)
 
@@ -186,6 +184,13 @@ class TokenTokenizer(tf.Module):
         pieces = _pieces_of(ids, [f"{piece} " for piece in self._pieces])
         texts = tf.strings.reduce_join(pieces, axis=1)
         return tf.strings.regex_replace(texts, " $", "")
+
+
+def words(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Return the words [B, ragged] of texts [B], as str.split() has them."""
+    spaced = tf.strings.regex_replace(texts, _WHITE_SPACE, " ")
+    found = tf.strings.split(tf.strings.strip(spaced), " ")
+    return tf.ragged.boolean_mask(found, found != "")
 
 
 def _pieces_of(ids: tf.Tensor, pieces: Sequence[str]) -> tf.Tensor:

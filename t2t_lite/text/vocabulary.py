@@ -17,7 +17,7 @@ from typing import Any
 import sentencepiece
 
 from t2t_lite import errors
-from t2t_lite.text import marian_vocabulary, special_ids, t2t_vocabulary
+from t2t_lite.text import piece_vocabulary, special_ids, t2t_vocabulary
 
 PAD_ID, EOS_ID, UNK_ID = special_ids.PAD_ID, special_ids.EOS_ID, special_ids.UNK_ID
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
@@ -144,14 +144,14 @@ class Vocabulary:
         return tensorflow_text.SentencepieceTokenizer(model=self.model_bytes)
 
 
-AnyVocabulary = Vocabulary | t2t_vocabulary.SubwordVocabulary | marian_vocabulary.MarianVocabulary
+AnyVocabulary = Vocabulary | t2t_vocabulary.SubwordVocabulary | piece_vocabulary.PieceVocabulary
 
 
 def load(path: str | os.PathLike[str]) -> AnyVocabulary:
-    """Read a vocabulary file of any kind: `.model` (ours), tensor2tensor's, `.marian`."""
+    """Read a vocabulary file of any kind: `.model` (ours), tensor2tensor's, `.pieces`."""
     path = pathlib.Path(path)
-    if path.suffix == marian_vocabulary.SUFFIX:
-        return marian_vocabulary.MarianVocabulary.load(path)
+    if path.suffix in piece_vocabulary.SUFFIXES:
+        return piece_vocabulary.PieceVocabulary.load(path)
     if path.suffix == ".subwords":
         return t2t_vocabulary.SubwordVocabulary.load(path)
     if path.suffix != ".model" and path.is_file():  # T2T's older names tell nothing

@@ -13,7 +13,7 @@ from t2t_lite.decode import translator
 from t2t_lite.imports import imported, marian
 from t2t_lite.run import output_dir
 from t2t_lite.serving import export
-from t2t_lite.text import marian_vocabulary
+from t2t_lite.text import marian_yaml
 
 
 def _import(*flags):
@@ -74,7 +74,7 @@ def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
 
 def test_each_side_is_cut_by_its_own_model(run_dir):
     vocab = translator.Translator.from_output_dir(run_dir).vocabulary
-    assert marian_vocabulary.UNK not in [vocab.piece(i) for i in vocab.encode("a dog runs")]
+    assert marian_yaml.UNK not in [vocab.piece(i) for i in vocab.encode("a dog runs")]
     assert vocab.decode(vocab.targets.encode("A DOG  RUNS")) == "A DOG RUNS"
     assert set(vocab.encode("Q")) <= {vocab.encode("x Q")[0], 2}
     assert [vocab.piece(i) for i in range(3)] == ["<pad>", "</s>", "<unk>"]
@@ -85,7 +85,7 @@ def test_vocab_yml_is_read_by_hand():
         '</s>: 0\n"<unk>": 1\nyes: 2\n~: 3\n1.5: 4\n"\\"": 5\n\'\'\'\': 6\n: : 7\n"\\u2581a": 8\n'
     )
     text += '? abc\n: 9\n\u2581: 10\n"\\x85": 11\n#: 12\n'
-    found = marian_vocabulary.ordered(marian_vocabulary.read_yaml(text))
+    found = marian_yaml.ordered(marian_yaml.read(text))
     assert found == [
         *(
             "</s>",
@@ -105,7 +105,7 @@ def test_vocab_yml_is_read_by_hand():
     ]
     for wrong in ("a: b\n", "a\n", ": 5\n", "</s>: 0\n<unk>: 2\n", "a: 0\nb: 1\n"):
         with pytest.raises(errors.UserError, match="vocabulary"):
-            marian_vocabulary.ordered(marian_vocabulary.read_yaml(wrong))
+            marian_yaml.ordered(marian_yaml.read(wrong))
 
 
 CANNOT = {

@@ -1,0 +1,359 @@
+"""Transformers of fairseq: checkpoint_best.pt with its dict.txt.
+
+Settings stand in the checkpoint: as an argparse.Namespace (`args`), or by groups (`cfg`). The
+pickle that holds all is read as data. Ids are moved: fairseq has <s>, <pad>, </s>, <unk> at 0 to 3.
+Its decoder begins with </s>, whose embedding becomes a vector of its own here; its positions begin
+at 2, after the number of <pad>.
+"""
+
+import os
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from t2t_lite import config, errors
+from t2t_lite.imports import conversion, imported, piece_files, torch_file
+
+_SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
+_ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
+_NORMS = {
+    "self_attn_layer_norm": "self_attention_norm",
+    "encoder_attn_layer_norm": "cross_attention_norm",
+    "final_layer_norm": "feed_forward_norm",
+}
+# As they were called before 2018.
+_OLDER_NORMS = {
+    "encoder": ("self_attention_norm", "feed_forward_norm"),
+    "decoder": ("self_attention_norm", "cross_attention_norm", "feed_forward_norm"),
+}
+_PARTS = {"weight": "scale", "bias": "bias"}
+# Buffers, which the model computes.
+_COMPUTED = re.compile(
+    r"^(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)$"
+)
+_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d{1,4})\.(.+)$")
+
+# Settings of which a Transformer here has only these values: what others mean is named.
+_ONLY = {
+    "task": (("translation",), "another task"),
+    "no_scale_embedding": ((False,), "embeddings of another scale"),
+    "no_token_positional_embeddings": ((False,), "no positions"),
+    "encoder_learned_pos": ((False,), "learned positions"),
+    "decoder_learned_pos": ((False,), "learned positions"),
+    "adaptive_softmax_cutoff": ((None,), "an adaptive softmax"),
+    "adaptive_input": ((False,), "adaptive embeddings"),
+    "layernorm_embedding": ((False,), "a norm of the embeddings"),
+    "no_cross_attention": ((False,), "no attention over the source"),
+    "cross_self_attention": ((False,), "attention over source and targets at once"),
+    "no_decoder_final_norm": ((False,), "no final norm"),
+    "tie_adaptive_weights": ((False,), "an adaptive softmax"),
+    "char_embedder_highway_layers": ((None, 0), "embeddings of characters"),
+}
+
+
+def read(
+    model: str | os.PathLike[str],
+    *,
+    vocab: str | None = None,
+    problem: str | None = None,
+    num_heads: int | None = None,
+) -> imported.Imported:
+    """Read a model.
+
+    Args:
+      model: the .pt, or a folder with checkpoint_best.pt, or else checkpoint_last.pt.
+      vocab: dict.txt and what cuts texts, "dict.de.txt,codes" or "dict.txt,spm.model"; default:
+        those beside the model or in the training's data.
+      problem: what it has learnt.
+      num_heads: where the checkpoint's settings do not tell.
+
+    Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
+    """
+    path = _model_path(pathlib.Path(model))
+    file = torch_file.TorchFile(path)
+    arrays, settings = _arrays(file, path), _settings(file)
+    _refuse(settings)
+    folders = [path.parent]
+    if isinstance(settings.get("data"), str):
+        folders.append(pathlib.Path(settings["data"].partition(":")[0]))
+    files = piece_files.find(vocab, folders, dictionaries="dict*.txt")
+    pieces = piece_files.pieces(files.dictionaries, _dictionary)
+    places = conversion.order(pieces, pad="<pad>", eos="</s>", unk="<unk>")
+    weights = convert(arrays, places)
+    if len(weights["embedding/matrix"]) != len(pieces):
+        raise errors.UserError(
+            f"the vocabulary has {len(pieces)} entries and the embedding "
+            f"{len(weights['embedding/matrix'])} rows: give the dict.txt that the model was "
+            "trained with as --vocab"
+        )
+    return imported.Imported(
+        hparams=_to_hparams(weights, settings, num_heads),
+        weights=weights,
+        vocabulary_name=files.name,
+        vocabulary=files.joined([pieces[place] for place in places]),
+        vocab_size=len(pieces),
+        problem=problem or "parallel_text",
+        hparams_set=str(settings.get("arch") or "fairseq"),
+        step=_step(file),
+    )
+
+
+def convert(arrays: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str, np.ndarray]:
+    """Map {fairseq's name: array} to {name in `Transformer.named_variables`: array}.
+
+    `places` are fairseq's numbers by the ids here. Raises UserError for a name that is no part of
+    a Transformer.
+    """
+    found: dict[str, np.ndarray] = {}
+    matrices: dict[str, np.ndarray] = {}
+    for name, value in arrays.items():
+        if _COMPUTED.match(name):
+            continue
+        if name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
+            matrices["source_embedding" if name.startswith("encoder") else "embedding"] = value
+        elif name in ("decoder.output_projection.weight", "decoder.embed_out"):
+            matrices["softmax"] = value
+        elif top := re.fullmatch(r"(encoder|decoder)\.layer_norm\.(weight|bias)", name):
+            found[f"{top[1]}_norm/{_PARTS[top[2]]}"] = value
+        elif layer := _LAYER.match(name):
+            found.update(_layer(name, value, *layer.groups()))
+        else:
+            raise _no_part(name)
+    return conversion.fused(found) | _embeddings(matrices, places)
+
+
+def _embeddings(matrices: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str, np.ndarray]:
+    """Return one matrix where all are the same, else three, and the decoder's first input."""
+    if "embedding" not in matrices or matrices["embedding"].ndim != 2:
+        raise errors.UserError("the model cannot be imported: it lacks decoder.embed_tokens")
+    own = matrices["embedding"]
+    every = {name: matrices.get(name, own) for name in ("source_embedding", "softmax")}
+    if any(value.shape != own.shape for value in every.values()):
+        raise errors.UserError(
+            "a model with a vocabulary for each side cannot be imported: its embeddings have "
+            f"{len(every['source_embedding'])} and {len(own)} rows"
+        )
+    if all(np.array_equal(value, own) for value in every.values()):
+        every = {}
+    if len(own) < len(_SPECIAL):
+        raise errors.UserError(f"the model cannot be imported: it has {len(own)} ids")
+    start = own[_SPECIAL.index("</s>")] * np.float32(own.shape[1]) ** 0.5
+    return {
+        "start_vector/vector": start.astype(np.float32),
+        **{
+            f"{name}/matrix": conversion.reordered(value, [p for p in places if p < len(value)])
+            for name, value in {"embedding": own, **every}.items()
+        },
+    }
+
+
+def _layer(
+    name: str, value: np.ndarray, side: str, number: str, rest: str
+) -> dict[str, np.ndarray]:
+    """Return what encoder.layers.0.self_attn.q_proj.weight is here, by name."""
+    prefix = f"{side}_{number}"
+    if linear := re.fullmatch(r"fc([12])\.(weight|bias)", rest):
+        kind = "kernel" if linear[2] == "weight" else "bias"
+        return {f"{prefix}/feed_forward/{kind}_{linear[1]}": value.T}
+    if (norm := re.fullmatch(r"(\w+)\.(weight|bias)", rest)) and norm[1] in _NORMS:
+        return {f"{prefix}/{_NORMS[norm[1]]}/{_PARTS[norm[2]]}": value}
+    older = re.fullmatch(r"layer_norms\.(\d)\.(weight|bias)", rest)
+    if older and int(older[1]) < len(_OLDER_NORMS[side]):
+        return {f"{prefix}/{_OLDER_NORMS[side][int(older[1])]}/{_PARTS[older[2]]}": value}
+    part = re.fullmatch(r"(self_attn|encoder_attn)\.(\w+?)(?:_proj)?[._](weight|bias)", rest)
+    if part and part[2] in ("q", "k", "v", "out", "in"):
+        layer = f"{prefix}/{_ATTENTION[part[1]]}/{'W' if part[3] == 'weight' else 'b'}"
+        if part[2] != "in":
+            return {f"{layer}/{'o' if part[2] == 'out' else part[2]}": value.T}
+        if len(value) % 3 == 0:  # queries, keys and values, one under the other
+            return {f"{layer}/{k}": v.T for k, v in zip("qkv", np.split(value, 3))}
+    raise _no_part(name)
+
+
+def _no_part(name: str) -> errors.UserError:
+    kinds = {
+        "embed_positions": "learned positions",
+        "lstm": "an RNN",
+        "conv": "a convolution",
+        "adaptive": "an adaptive softmax",
+        "layernorm_embedding": "a norm of the embeddings",
+        "quant": "a quantized model",
+    }
+    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
+    return errors.UserError(f"the model cannot be imported: {name:.80} belongs to {what}")
+
+
+def _to_hparams(
+    weights: Mapping[str, np.ndarray], settings: Mapping[str, Any], num_heads: int | None
+) -> config.HParams:
+    d_model = weights["embedding/matrix"].shape[1]
+    sides = [settings.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
+    heads = num_heads or sides[0]
+    if type(heads) is not int or heads < 1 or (not num_heads and sides[1] not in (None, heads)):
+        raise errors.UserError(
+            f"how many heads has the model? Its settings say {sides[0]!r:.20} and "
+            f"{sides[1]!r:.20}, expected the same number: give --num_heads"
+        )
+    if d_model % heads:
+        raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
+    hidden = weights.get("encoder_0/feed_forward/kernel_1")
+    if hidden is None or hidden.ndim != 2:
+        raise errors.UserError("the model cannot be imported: it lacks encoder.layers.0.fc1")
+    return config.HParams(
+        d_model=d_model,
+        d_ff=hidden.shape[1],
+        num_heads=heads,
+        d_k=d_model // heads,
+        d_v=d_model // heads,
+        num_encoder_layers=imported.num_layers(weights, "encoder"),
+        num_decoder_layers=imported.num_layers(weights, "decoder"),
+        position_encoding="sinusoid_t2t",
+        first_position=2,
+        start_vector=True,
+        norm_epsilon=1e-5,
+        pre_norm=_is_pre_norm(weights, settings),
+        embeddings="separate" if "softmax/matrix" in weights else "shared",
+        attention_bias=True,
+        activation=_activation(settings),
+        vocab_multiple=1,
+        **_training(settings, d_model),
+    )
+
+
+def _is_pre_norm(weights: Mapping[str, np.ndarray], settings: Mapping[str, Any]) -> bool:
+    has_norm = {f"{side}_norm/scale" in weights for side in ("encoder", "decoder")}
+    told = {
+        settings.get(f"{side}_normalize_before", min(has_norm)) for side in ("encoder", "decoder")
+    }
+    if len(has_norm) > 1 or told != has_norm:
+        raise errors.UserError(
+            "the model cannot be imported: norms come before sub-layers on one side, or without a "
+            "final norm"
+        )
+    return has_norm.pop()
+
+
+def _activation(settings: Mapping[str, Any]) -> config.Activation:
+    name = settings.get("activation_fn", "relu")
+    if name == "relu":
+        return "relu"
+    if name in ("swish", "silu"):
+        return "swish"
+    raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
+
+
+def _training(settings: Mapping[str, Any], d_model: int) -> dict[str, Any]:
+    """Return what there is here too of how it was trained, as far as it is told."""
+    same = {
+        "dropout": "dropout",
+        "attention_dropout": "attention_dropout",
+        "relu_dropout": "activation_dropout",
+        "label_smoothing": "label_smoothing",
+        "adam_epsilon": "adam_eps",
+        "warmup_steps": "warmup_updates",
+        "batch_tokens": "max_tokens",
+    }
+    found = {ours: settings[theirs] for ours, theirs in same.items() if theirs in settings}
+    betas = re.findall(r"[\d.]+", str(settings.get("adam_betas", "")))
+    if len(betas) == 2:
+        found |= {"adam_beta1": float(betas[0]), "adam_beta2": float(betas[1])}
+    rate, warmup = _first(settings.get("lr")), found.get("warmup_steps")
+    if settings.get("lr_scheduler") == "inverse_sqrt" and _is_number(rate) and _is_number(warmup):
+        # The rate at its peak is scale (d_model warmup)^-0.5.
+        found["learning_rate_scale"] = float(rate) * (d_model * warmup) ** 0.5
+    frequency = _first(settings.get("update_freq"))
+    if _is_number(found.get("batch_tokens")) and _is_number(frequency):
+        found["batch_tokens"] *= frequency
+    return {name: value for name, value in found.items() if imported.is_allowed(name, value)}
+
+
+def _first(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and value else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
+def _model_path(path: pathlib.Path) -> pathlib.Path:
+    if not path.is_dir():
+        return path
+    for name in ("checkpoint_best.pt", "checkpoint_last.pt"):
+        if (path / name).is_file():
+            return path / name
+    found = sorted(path.glob("*.pt"))
+    if len(found) != 1:
+        raise errors.UserError(f"{path} holds {len(found)} models *.pt: give one as --model")
+    return found[0]
+
+
+def _arrays(file: torch_file.TorchFile, path: pathlib.Path) -> dict[str, np.ndarray]:
+    """Return the model's arrays as float32."""
+    content = file.content if isinstance(file.content, dict) else {}
+    tensors = content.get("model")
+    if not isinstance(tensors, dict) or not tensors:
+        raise errors.UserError(f"{path} is no checkpoint of fairseq: it has no entry 'model'")
+    arrays = {}
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, torch_file.Tensor) or not isinstance(name, str):
+            raise errors.UserError(f"{path} is no checkpoint of fairseq: {name!s:.60} is no tensor")
+        value = file.array(tensor)
+        if value.dtype.kind != "f" and not _COMPUTED.match(name):
+            raise errors.UserError(
+                f"the model cannot be imported: {name} holds {value.dtype}, not floats"
+            )
+        arrays[name] = np.asarray(value, np.float32)
+    return arrays
+
+
+def _settings(file: torch_file.TorchFile) -> dict[str, Any]:
+    """Return all settings by name, whatever their group."""
+    args, groups = file.content.get("args"), torch_file.attributes(file.content.get("cfg"))
+    found: dict[str, Any] = {}
+    for name in ("optimization", "dataset", "optimizer", "lr_scheduler", "criterion", "task"):
+        group = torch_file.attributes(groups.get(name))
+        found |= group
+        if isinstance(group.get("_name"), str):
+            found[name] = group["_name"]
+    model = dict(torch_file.attributes(groups.get("model")))
+    for side in ("encoder", "decoder"):
+        nested = torch_file.attributes(model.pop(side, None))
+        model |= {f"{side}_{name}": value for name, value in nested.items()}
+    found |= {**model, **torch_file.attributes(args)}
+    if "_name" in model:
+        found.setdefault("arch", model["_name"])
+    return found
+
+
+def _refuse(settings: Mapping[str, Any]) -> None:
+    for name, (allowed, meaning) in _ONLY.items():
+        value = settings.get(name, allowed[0])
+        if isinstance(value, torch_file.Record | list | dict) or value not in allowed:
+            raise errors.UserError(
+                f"the model cannot be imported: it has {meaning} ({name}={value!r:.60})"
+            )
+
+
+def _step(file: torch_file.TorchFile) -> int:
+    history = file.content.get("optimizer_history")
+    last = history[-1] if isinstance(history, list) and history else {}
+    step = last.get("num_updates") if isinstance(last, dict) else None
+    return step if type(step) is int and 0 <= step < 10**12 else 0
+
+
+def _dictionary(path: pathlib.Path, lines: Sequence[str]) -> list[str]:
+    """Return the pieces by fairseq's numbers: dict.txt holds "piece count" a line."""
+    pieces: dict[str, None] = dict.fromkeys(_SPECIAL)
+    for line in lines:
+        piece, _, rest = line.rstrip().rpartition(" ")
+        if rest == "#fairseq:overwrite":
+            piece, _, rest = piece.rpartition(" ")
+        elif piece in pieces:
+            raise errors.UserError(f"{path} has {piece!r:.40} twice")
+        if not rest.isdecimal() or not piece:
+            raise errors.UserError(f"{path}: a line is no 'piece count': {line!r:.60}")
+        pieces.setdefault(piece)
+    return list(pieces)

@@ -1,0 +1,288 @@
+"""Transformers of OpenNMT-tf 2.x: an object checkpoint, with its vocabulary.
+
+The model's Python file, which lies beside the checkpoints as model_description.py, tells the number
+of heads; it is parsed, never executed. Ids are moved: OpenNMT-tf has <blank>, <s>, </s> at 0 to 2
+and <unk> after all others. Its decoder begins with <s>, whose embedding becomes a vector of its own
+here; its encoder sees no </s>; its positions begin at 1.
+"""
+
+import ast
+import os
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from t2t_lite import config, errors
+from t2t_lite.imports import conversion, imported, piece_files, tensorflow_checkpoint
+
+_BLANK, _START, _END, _UNK = "<blank>", "<s>", "</s>", "<unk>"
+_VARIABLE = re.compile(r"^model/(.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
+_LAYER = re.compile(r"(encoder|decoder)/layers/(\d{1,4})/(self_attention|attention/0|ffn)/(.+)$")
+_OWNERS = {
+    "self_attention": "self_attention",
+    "attention/0": "cross_attention",
+    "ffn": "feed_forward",
+}
+_NORM = re.compile(r"(?:input|output)_layer_norm/(gamma|beta)$")
+_NORM_PARTS = {"gamma": "scale", "beta": "bias"}
+_LINEAR = re.compile(r"layer/linear_(queries|keys|values|output)/(kernel|bias)$")
+_FEED_FORWARD = re.compile(r"layer/(inner|outer)/(kernel|bias)$")
+_EMBEDDINGS = {
+    "examples_inputter/features_inputter/embedding": "source_embedding",
+    "examples_inputter/labels_inputter/embedding": "embedding",
+}
+
+# What the catalog's models are built with, where it is not the class's default.
+_CATALOG: dict[str, dict[str, Any]] = {
+    "Transformer": {"num_heads": 8},
+    "TransformerBase": {"num_heads": 8},
+    "TransformerBaseSharedEmbeddings": {"num_heads": 8},
+    "TransformerBig": {"num_heads": 16},
+    "TransformerBigSharedEmbeddings": {"num_heads": 16},
+    "ScalingNmtEnDe": {"num_heads": 16, "dropout": 0.3, "ffn_dropout": 0},
+    "ScalingNmtEnFr": {"num_heads": 16, "dropout": 0.1, "ffn_dropout": 0},
+    "TransformerTiny": {"num_heads": 2},
+}
+# Its own defaults.
+_DROPOUT = {"dropout": "dropout", "attention_dropout": "attention_dropout"}
+_DROPOUT |= {"relu_dropout": "ffn_dropout"}
+
+
+def read(
+    model: str | os.PathLike[str],
+    *,
+    vocab: str | None = None,
+    problem: str | None = None,
+    num_heads: int | None = None,
+) -> imported.Imported:
+    """Read a model.
+
+    Args:
+      model: a checkpoint's prefix (".../ckpt-50000"), or a folder, whose newest is taken.
+      vocab: the vocabulary and what cuts texts, "vocab.txt,spm.model"; default: those beside it.
+      problem: what it has learnt.
+      num_heads: where model_description.py does not tell.
+
+    Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
+    """
+    prefix = tensorflow_checkpoint.prefix(pathlib.Path(model))
+    settings = _settings(prefix.parent)
+    _refuse(settings)
+    arrays = _arrays(prefix)
+    files = piece_files.find(vocab, [prefix.parent], dictionaries="*vocab*.txt")
+    pieces = piece_files.pieces(files.dictionaries, _dictionary)
+    places = conversion.order(pieces, pad=_BLANK, eos=_END, unk=_UNK)
+    weights = convert(arrays, places, start=pieces.index(_START))
+    return imported.Imported(
+        hparams=_to_hparams(weights, settings, num_heads),
+        weights=weights,
+        vocabulary_name=files.name,
+        vocabulary=files.joined([pieces[place] for place in places]),
+        vocab_size=len(pieces),
+        problem=problem or "parallel_text",
+        hparams_set=str(settings.get("catalog", "opennmt_tf")),
+        step=tensorflow_checkpoint.number(prefix),
+    )
+
+
+def convert(
+    arrays: Mapping[str, np.ndarray], places: Sequence[int], *, start: int
+) -> dict[str, np.ndarray]:
+    """Map {OpenNMT-tf's name: array} to {name in `Transformer.named_variables`: array}.
+
+    Args:
+      arrays: by their names without "model/" and "/.ATTRIBUTES/VARIABLE_VALUE".
+      places: OpenNMT-tf's numbers by the ids here.
+      start: the number of <s>.
+
+    Raises UserError for a name that is no part of a Transformer, and for another vocabulary.
+    """
+    found: dict[str, np.ndarray] = {}
+    matrices: dict[str, np.ndarray] = {}
+    for name, value in arrays.items():
+        if name in _EMBEDDINGS:
+            matrices[_EMBEDDINGS[name]] = value
+        elif name == "decoder/output_layer/kernel":
+            matrices["softmax"] = value
+        elif name == "decoder/output_layer/bias":
+            found["logits_bias/vector"] = value
+        elif top := re.fullmatch(r"(encoder|decoder)/layer_norm/(gamma|beta)", name):
+            found[f"{top[1]}_norm/{_NORM_PARTS[top[2]]}"] = value
+        elif layer := _LAYER.match(name):
+            found[_layer_name(name, layer)] = value
+        else:
+            raise _no_part(name)
+    for name in [name for name in found if re.search(r"attention/W/[qkvo]$", name)]:
+        # mha_bias=False
+        found.setdefault(name.replace("/W/", "/b/"), np.zeros(found[name].shape[-1:], np.float32))
+    every = _matrices(matrices)
+    rows = {len(value) for value in every.values()}
+    if "logits_bias/vector" in found:
+        rows.add(found["logits_bias/vector"].size)
+    if rows != {len(places)}:
+        raise errors.UserError(
+            f"the vocabulary has {len(places)} entries, {_UNK} among them, and the model's "
+            f"embeddings have {', '.join(map(str, sorted(rows)))} rows: give the vocabulary that "
+            "it was trained with as --vocab; one for each side cannot be imported"
+        )
+    if "logits_bias/vector" in found:
+        found["logits_bias/vector"] = conversion.reordered(found["logits_bias/vector"], places)
+    first = every["embedding"][start] * np.float32(every["embedding"].shape[1]) ** 0.5
+    return {
+        **conversion.fused(found),
+        "start_vector/vector": first.astype(np.float32),
+        **{f"{n}/matrix": conversion.reordered(value, places) for n, value in every.items()},
+    }
+
+
+def _matrices(matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the embedding, and where not all three matrices are one also the two others.
+
+    What is one matrix in the model stands once in its checkpoint.
+    """
+    source = matrices.get("source_embedding")
+    target = matrices.get("embedding", source)
+    source = target if source is None else source
+    if source is None or target is None or source.ndim != 2 or target.ndim != 2:
+        raise errors.UserError("the model cannot be imported: it has no embedding of words")
+    softmax = matrices.get("softmax", target)
+    if softmax.ndim == 2 and softmax.shape == target.shape[::-1]:
+        softmax = softmax.T
+    if softmax is target and source is target:
+        return {"embedding": target}
+    return {"embedding": target, "source_embedding": source, "softmax": softmax}
+
+
+def _layer_name(name: str, layer: re.Match[str]) -> str:
+    """Return "encoder_0/self_attention/W/q" for encoder/layers/0/.../linear_queries/kernel."""
+    owner, rest = f"{layer[1]}_{layer[2]}/{_OWNERS[layer[3]]}", layer[4]
+    if norm := _NORM.match(rest):
+        return f"{owner}_norm/{_NORM_PARTS[norm[1]]}"
+    if layer[3] == "ffn" and (linear := _FEED_FORWARD.match(rest)):
+        return f"{owner}/{linear[2]}_{1 if linear[1] == 'inner' else 2}"
+    if layer[3] != "ffn" and (linear := _LINEAR.match(rest)):
+        return f"{owner}/{'W' if linear[2] == 'kernel' else 'b'}/{linear[1][0]}"
+    raise _no_part(name)
+
+
+def _no_part(name: str) -> errors.UserError:
+    kinds = {
+        "relative_position": "relative positions",
+        "position_embedding": "learned positions",
+        "attention/1": "several sources",
+        "lstm": "an RNN",
+        "cell": "an RNN",
+        "conv": "a convolution",
+        "inputters": "several inputs",
+    }
+    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
+    return errors.UserError(f"the model cannot be imported: {name:.80} belongs to {what}")
+
+
+def _arrays(prefix: pathlib.Path) -> dict[str, np.ndarray]:
+    """Return the model's arrays under their short names, as float32."""
+
+    def is_wanted(name: str) -> bool:
+        return bool(_VARIABLE.match(name)) and ".OPTIMIZER_SLOT" not in name
+
+    tensors = tensorflow_checkpoint.tensors(prefix, is_wanted)
+    if not tensors:
+        raise errors.UserError(f"{prefix} is no checkpoint of OpenNMT-tf 2: it has no model/...")
+    return tensorflow_checkpoint.floats({_VARIABLE.sub(r"\1", n): v for n, v in tensors.items()})
+
+
+def _settings(folder: pathlib.Path) -> dict[str, Any]:
+    """Return what model_description.py says: arguments by name as constants or as their text, and
+    "catalog", the name of a model of the catalog."""
+    path = folder / "model_description.py"
+    if not path.is_file():
+        return {}
+    try:
+        tree = ast.parse(path.read_text("utf-8"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise errors.UserError(f"{path} is damaged: {error}") from error
+    found: dict[str, Any] = {}
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        function = ast.unparse(call.func).rpartition(".")[2]
+        names = [a.value for a in call.args if isinstance(a, ast.Constant)]
+        if function == "get_model_from_catalog" and names:
+            found["catalog"] = names[0]
+        elif function in _CATALOG and not call.keywords and not call.args:
+            found["catalog"] = function
+        for keyword in call.keywords:
+            if keyword.arg:
+                value = keyword.value
+                is_constant = isinstance(value, ast.Constant)
+                found[keyword.arg] = value.value if is_constant else ast.unparse(value)
+    return {**_CATALOG.get(str(found.get("catalog")), {}), **found}
+
+
+def _refuse(settings: Mapping[str, Any]) -> None:
+    catalog = settings.get("catalog")
+    if catalog is not None and catalog not in _CATALOG:
+        raise errors.UserError(f"a model {catalog!s:.60} cannot be imported, only a Transformer")
+    positions = str(settings.get("position_encoder_class", "SinusoidalPositionEncoder"))
+    if positions.rpartition(".")[2] != "SinusoidalPositionEncoder":
+        raise errors.UserError(f"the model cannot be imported: its positions are {positions!r:.60}")
+
+
+def _to_hparams(
+    weights: Mapping[str, np.ndarray], settings: Mapping[str, Any], num_heads: int | None
+) -> config.HParams:
+    d_model = weights["embedding/matrix"].shape[1]
+    heads = num_heads or settings.get("num_heads")
+    if type(heads) is not int or heads < 1:
+        raise errors.UserError(
+            "how many heads has the model? Beside it is no model_description.py with num_heads: "
+            "copy that file there, or give --num_heads"
+        )
+    if d_model % heads:
+        raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
+    hidden = weights.get("encoder_0/feed_forward/kernel_1")
+    if hidden is None or hidden.ndim != 2:
+        raise errors.UserError("the model cannot be imported: it lacks the encoder's first layer")
+    dropout = {ours: settings.get(theirs, 0.1) for ours, theirs in _DROPOUT.items()}
+    return config.HParams(
+        d_model=d_model,
+        d_ff=hidden.shape[1],
+        num_heads=heads,
+        d_k=d_model // heads,
+        d_v=d_model // heads,
+        num_encoder_layers=imported.num_layers(weights, "encoder"),
+        num_decoder_layers=imported.num_layers(weights, "decoder"),
+        position_encoding="sinusoid_t2t",
+        first_position=1,
+        start_vector=True,
+        source_eos=False,
+        norm_epsilon=1e-3,
+        pre_norm="encoder_norm/scale" in weights,
+        embeddings="separate" if "softmax/matrix" in weights else "shared",
+        attention_bias=True,
+        activation=_activation(settings),
+        logits_bias="logits_bias/vector" in weights,
+        vocab_multiple=1,
+        **{name: value for name, value in dropout.items() if imported.is_allowed(name, value)},
+    )
+
+
+def _activation(settings: Mapping[str, Any]) -> config.Activation:
+    name = str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
+    if name == "relu":
+        return "relu"
+    if name in ("swish", "silu"):
+        return "swish"
+    raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
+
+
+def _dictionary(path: pathlib.Path, lines: Sequence[str]) -> list[str]:
+    """Return the pieces by OpenNMT-tf's numbers: a piece a line, and <unk> after them."""
+    pieces = list(dict.fromkeys(line.rstrip("\r") for line in lines))
+    if not {_BLANK, _START, _END} <= set(pieces):
+        raise errors.UserError(
+            f"{path} is no vocabulary of OpenNMT-tf: it lacks {_BLANK}, {_START} or {_END}; give "
+            "the one that onmt-build-vocab wrote, not SentencePiece's own"
+        )
+    return [*pieces, _UNK]

@@ -1,0 +1,131 @@
+"""Vocabularies that other frameworks number by themselves: a list of pieces, and what cuts texts.
+
+    SentencePiece    a model for each side, or one for both      "▁Zwei", "▁Hun", "de"
+    subword-nmt      merges, of which the last word's end apart  "Zwei", "Hun@@", "de"
+    blanks           texts that are cut already                  the same
+
+They are one file, JSON, in which pieces have this package's order: PAD, EOS, UNK, then all others
+as the framework has them. A piece that is not among them is UNK. piece_tokenizer has the same for a
+TensorFlow graph.
+"""
+
+import base64
+import functools
+import json
+import os
+import pathlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sentencepiece
+
+from t2t_lite import errors
+from t2t_lite.text import special_ids, subword_nmt
+
+SUFFIXES = (".pieces", ".marian")
+SPACE = "\u2581"  # SentencePiece's sign for it within pieces
+_SIDES = ("source", "target")
+_CODES = "codes"
+
+
+class PieceVocabulary:
+    """Encodes and decodes as the framework does; the interface is that of Vocabulary.
+
+    `encode` cuts a source. What encodes outputs is `targets`, the same vocabulary seen from the
+    other side.
+    """
+
+    def __init__(self, model_bytes: bytes, *, side: str = "source"):
+        self.model_bytes = model_bytes
+        content = json.loads(model_bytes)
+        if not isinstance(content, dict) or content.keys() not in (
+            {"pieces", *_SIDES},
+            {"pieces", _CODES},
+            {"pieces"},
+        ):
+            raise ValueError("it has not the entries pieces, source and target, or pieces, codes")
+        self._pieces: list[str] = content["pieces"]
+        if not all(isinstance(piece, str) for piece in self._pieces) or len(self._pieces) < 4:
+            raise ValueError("its pieces are no texts")
+        self._models = {name: base64.b64decode(content[name]) for name in _SIDES if name in content}
+        self._processors = {name: processor(model) for name, model in self._models.items()}
+        self._codes = subword_nmt.Codes(content[_CODES]) if _CODES in content else None
+        self._ids = {piece: i for i, piece in enumerate(self._pieces) if i}
+        self._side = side
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "PieceVocabulary":
+        """Read a file of this kind; raise UserError where it is none."""
+        try:
+            return cls(pathlib.Path(path).read_bytes())
+        except FileNotFoundError as error:
+            raise errors.UserError(f"there is no vocabulary file {path}") from error
+        except (AttributeError, ValueError, TypeError, RuntimeError, RecursionError) as error:
+            raise errors.UserError(f"{path} is not a vocabulary of pieces: {error}") from error
+
+    @property
+    def size(self) -> int:
+        """The number of ids."""
+        return len(self._pieces)
+
+    @functools.cached_property
+    def targets(self) -> "PieceVocabulary":
+        """The vocabulary that encodes outputs."""
+        return PieceVocabulary(self.model_bytes, side="target") if self._models else self
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, without EOS."""
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of every text, without EOS."""
+        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # no lone surrogates
+        if self._models:
+            rows = self._processors[self._side].Encode(clean, out_type=str, num_threads=1)
+        elif self._codes:
+            rows = map(self._codes.cut, clean)
+        else:
+            rows = map(str.split, clean)
+        return [[self._ids.get(piece, special_ids.UNK_ID) for piece in row] for row in rows]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of ids up to EOS; PAD and unknown ids are dropped."""
+        pieces = [self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size]
+        if self._models:
+            # Not by SentencePiece, which leaves its sign in pieces that only one side's model has.
+            return "".join(pieces).replace(SPACE, " ").removeprefix(" ")
+        return subword_nmt.joined(pieces) if self._codes else " ".join(pieces)
+
+    def piece(self, token: int) -> str:
+        """Return one id's piece, e.g. "▁the"."""
+        return self._pieces[token]
+
+    def tokenizer(self) -> Any:
+        """Return the same for a graph."""
+        from t2t_lite.text import piece_tokenizer
+
+        if self._models:
+            return piece_tokenizer.of_sentencepiece(self._pieces, self._models[self._side])
+        return piece_tokenizer.of_words(self._pieces, self._codes)
+
+
+def joined(pieces: Sequence[str], **how: bytes | str) -> bytes:
+    """Return the content of a file: pieces by their id here, and what cuts texts.
+
+    Args:
+      pieces: by their id.
+      how: the two SentencePiece models, `source` and `target`; or subword-nmt's `codes`; or nothing
+        where texts are cut already.
+    """
+    texts: Mapping[str, str] = {
+        name: value if isinstance(value, str) else base64.b64encode(value).decode()
+        for name, value in how.items()
+    }
+    return json.dumps({"pieces": list(pieces), **texts}, ensure_ascii=False).encode("utf-8")
+
+
+def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
+    """Return a SentencePiece model; RuntimeError where it is none."""
+    loaded = sentencepiece.SentencePieceProcessor()
+    loaded.LoadFromSerializedProto(model)
+    return loaded

@@ -1,0 +1,77 @@
+"""Subwords of subword-nmt and fastBPE: merges of the characters of words (Sennrich et al. 2016).
+
+A word is its characters, the last one with "</w>". Of all pairs of neighbours in it the one that
+was learnt first is joined wherever it stands, from the left, until there is none:
+
+    "hunde"  ->  h u n d e</w>  ->  h u n de</w>  ->  hu n de</w>  ->  "hu@@", "n@@", "de"
+
+Words stand between blanks; other white space in a word is a blank only once it is cut, as for a
+framework that reads what subword-nmt has written. subword_nmt_tokenizer has the same for a
+TensorFlow graph.
+"""
+
+import functools
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+
+END = "</w>"
+CONTINUED = "@@"
+
+
+class Codes:
+    """A file of merges, by their rank.
+
+    Raises ValueError where it is none.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        lines = text.rstrip("\n").split("\n")
+        version = re.fullmatch(r"#version: *(\d+)\.(\d+)\s*", lines[0])
+        pairs = [line.strip("\r ").split(" ") for line in lines[1 if version else 0 :]]
+        has_counts = all(len(pair) == 3 for pair in pairs)  # fastBPE's
+        if not all(len(pair) == (3 if has_counts else 2) for pair in pairs):
+            raise ValueError("a line of the merges has not two parts")
+        # Before version 0.2 the end of a word is a symbol of its own.
+        self.end_is_apart = not has_counts and (not version or version.groups() == ("0", "1"))
+        ranks: dict[tuple[str, str], int] = {}
+        for rank, (left, right, *_) in enumerate(pairs):
+            ranks.setdefault((left, right), rank)
+        self.ranks = ranks
+        self._cut_word = functools.lru_cache(maxsize=100_000)(self._cut_word)
+
+    def cut(self, text: str) -> list[str]:
+        """Return the pieces of a text."""
+        words = filter(None, text.strip("\r\n ").split(" "))
+        return " ".join(piece for word in words for piece in self._cut_word(word)).split()
+
+    def _cut_word(self, word: str) -> tuple[str, ...]:
+        if len(word) == 1:
+            return (word,)
+        symbols = [*word, END] if self.end_is_apart else [*word[:-1], word[-1] + END]
+        while ranked := [self.ranks[p] for p in itertools.pairwise(symbols) if p in self.ranks]:
+            symbols = self._merged(symbols, min(ranked))
+        if symbols[-1] == END:
+            symbols.pop()
+        symbols[-1] = symbols[-1].removesuffix(END)
+        return (*(symbol + CONTINUED for symbol in symbols[:-1]), symbols[-1])
+
+    def _merged(self, symbols: Sequence[str], rank: int) -> list[str]:
+        merged: list[str] = []
+        place = 0
+        while place < len(symbols):
+            pair = tuple(symbols[place : place + 2])
+            size = 2 if self.ranks.get(pair) == rank else 1  # pyright: ignore[reportArgumentType]
+            merged.append("".join(symbols[place : place + size]))
+            place += size
+        return merged
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """Return the text that pieces spell.
+
+    >>> joined(["hu@@", "n@@", "de", "."])
+    'hunde .'
+    """
+    return re.sub(f"{CONTINUED} |{CONTINUED}$", "", " ".join(pieces))
