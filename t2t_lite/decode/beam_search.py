@@ -4,7 +4,8 @@ A hypothesis of n tokens, EOS included, scores log P / ((5 + n) / 6)^alpha. A ti
 N alive hypotheses of each sentence: of the best 2 N extensions (if ends are strict, of the best N)
 those that end in EOS compete for the K places of the finished ones; the best N others stay alive.
 A sentence is done when no alive hypothesis can still reach the worst of K finished ones, or at its
-length limit. Alive hypotheses then fill the places that are left, scored in the same way and marked
+length limit (options have fairseq's penalty, n^alpha, and its end of a search, after the first N
+finished ones). Alive hypotheses then fill the places that are left, scored in the same way and marked
 as not finished. With one beam this is greedy decoding: only the best extension counts.
 
 What each sentence gets depends on no other: it has its own limit and its own decision to stop, and
@@ -137,8 +138,10 @@ class _Settings(NamedTuple):
 
     @property
     def num_kept(self) -> int:
-        """K."""
-        return 1 if self.options.sampling else self.options.return_beams
+        """K; to stop early, N, of which `search` returns the best K."""
+        if self.options.sampling:
+            return 1
+        return self.num_beams if self.options.early_stop else self.options.return_beams
 
 
 def num_beams(options: decode_options.DecodeOptions) -> int:
@@ -146,9 +149,11 @@ def num_beams(options: decode_options.DecodeOptions) -> int:
     return 1 if options.sampling else options.beam_size
 
 
-def length_penalty(lengths: tf.Tensor, alpha: float) -> tf.Tensor:
-    """Return ((5 + n) / 6)^alpha, float32 of the shape of lengths."""
-    return tf.pow((5.0 + tf.cast(lengths, tf.float32)) / 6.0, alpha)
+def length_penalty(lengths: tf.Tensor, options: decode_options.DecodeOptions) -> tf.Tensor:
+    """Return ((5 + n) / 6)^alpha or n^alpha, float32 of the shape of lengths."""
+    lengths = tf.cast(lengths, tf.float32)
+    base = lengths if options.length_penalty == "power" else (5.0 + lengths) / 6.0
+    return tf.pow(base, options.alpha)
 
 
 def search(
@@ -206,6 +211,8 @@ def search(
         ),
         parallel_iterations=1,
     )
+    num_returned = 1 if options.sampling else options.return_beams
+    results = Hypotheses(*(x[:, :num_returned] for x in results))
     return results._replace(ids=results.ids[:, :, : tf.reduce_max(results.lengths)])
 
 
@@ -349,7 +356,7 @@ def _next_finished(
     is_new = (extensions.ids == settings.emittable.eos_id) & _exists(extensions.scores)
     if settings.options.strict_ends:
         is_new &= tf.range(is_new.shape[1]) < settings.num_beams
-    new_scores = extensions.scores / length_penalty(position + 1, settings.options.alpha)
+    new_scores = extensions.scores / length_penalty(position + 1, settings.options)
     new_scores = tf.where(is_new, new_scores, candidates.NEVER)
     new_lengths = tf.fill(tf.shape(extensions.ids), position + 1)
     new_ancestry = tf.gather(beams.ancestry, extensions.parents, batch_dims=1)
@@ -368,17 +375,20 @@ def _next_finished(
 
 
 def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:
-    """Return [B]: below the limit, and an alive hypothesis can still reach the worst finished one.
+    """Return [B]: below the limit, and an alive hypothesis can still reach the worst finished one;
+    to stop early, there are fewer than N of these.
 
     Log-probabilities only fall, so an alive hypothesis ends with at most its present one over the
     largest penalty that it can still meet: that of the limit, or for alpha < 0 of the next step.
     """
     best_alive = beams.scores[:, 0]
     largest_penalty = tf.maximum(
-        length_penalty(sentences.max_lengths, settings.options.alpha),
-        length_penalty(beams.lengths + 1, settings.options.alpha),
+        length_penalty(sentences.max_lengths, settings.options),
+        length_penalty(beams.lengths + 1, settings.options),
     )
     can_improve = best_alive / largest_penalty > beams.finished_scores[:, -1]
+    if settings.options.early_stop:
+        can_improve = ~_exists(beams.finished_scores[:, -1])
     return can_improve & _exists(best_alive) & (beams.lengths < sentences.max_lengths)
 
 
@@ -404,7 +414,7 @@ def _best_hypotheses(beams: Beams, settings: _Settings) -> Hypotheses:
     """Return the finished hypotheses, then alive ones in the places that are left."""
     alive_exist = _exists(beams.scores)
     alive_lengths = tf.repeat(beams.lengths[:, None], beams.ids.shape[1], axis=1)
-    alive_scores = beams.scores / length_penalty(alive_lengths, settings.options.alpha)
+    alive_scores = beams.scores / length_penalty(alive_lengths, settings.options)
     alive_scores = tf.where(alive_exist, alive_scores, -float("inf"))
     alive_lengths = tf.where(alive_exist, alive_lengths, 0)
     # Place k is the k-th finished one, or the first alive one after the last of them.

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from t2t_lite import config, errors, fields
 
 Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8"]
+LengthPenalty = Literal["gnmt", "power"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
@@ -21,6 +22,16 @@ class DecodeOptions:
         False,
         "Only the best beam_size extensions may end an output, as in fairseq and CTranslate2; if "
         "not, any of the best 2 * beam_size, as in tensor2tensor.",
+    )
+    length_penalty: LengthPenalty = fields.option(
+        "gnmt",
+        "What an output's log-probability is divided by: ((5 + n) / 6)^alpha, or with power "
+        "n^alpha, as in fairseq and Marian.",
+    )
+    early_stop: bool = fields.option(
+        False,
+        "A sentence is done with its first beam_size outputs, as in fairseq; if not, when no other "
+        "one can be better.",
     )
     min_length: int = fields.option(0, "The fewest tokens of an output, EOS included.", at_least=0)
     prefix: str = fields.option(

@@ -218,7 +218,7 @@ class Explorer:
         """Return a given output as a hypothesis; its score is that which a search would give."""
         told = self.model.force_ids(batching.pad([source_ids]), batching.pad([target_ids]))
         logs, places = (tensor.numpy()[0].tolist() for tensor in told)
-        penalty = float(search_tree.length_penalty(len(target_ids), self.model.options.alpha))
+        penalty = float(search_tree.length_penalty(len(target_ids), self.model.options))
         ends = target_ids[-1] == vocabularies.EOS_ID
         return self._hypothesis(
             translator.Hypothesis(

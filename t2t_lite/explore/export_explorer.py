@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from t2t_lite import errors
+from t2t_lite.decode import options as decode_options
 from t2t_lite.explore import explorer, search_tree
 
 MISSING = (
@@ -116,7 +117,11 @@ class ExportExplorer:
             raise errors.UserError("an export scores no tree: look at it with --output_dir")
         with self._lock:
             ((log_probability, length),) = self._export.score([text], [target])
-        penalty = float(search_tree.length_penalty(length, self._options["alpha"]))
+        how = decode_options.DecodeOptions(
+            alpha=self._options["alpha"],
+            length_penalty=self._options.get("length_penalty", "gnmt"),
+        )
+        penalty = float(search_tree.length_penalty(length, how))
         return {
             "text": target,
             "score": log_probability / penalty,

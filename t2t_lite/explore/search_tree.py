@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from t2t_lite import errors
 from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, translator
+from t2t_lite.decode import options as decode_options
 from t2t_lite.text import vocabulary as vocabularies
 
 # What becomes of an extension.
@@ -159,7 +160,8 @@ class _Growing:
         self._max_length = max_length
         self._extensions: list[Extension] = []
         self._step = 0
-        self._finished: list[Extension] = []  # at most K, best first
+        self._num_kept = options.beam_size if options.early_stop else options.return_beams
+        self._finished: list[Extension] = []  # at most that many, best first
         # At first one empty beam, the first; the others do not exist.
         self.beams: list[int | None] = [None] * options.beam_size
         self.stopped = "length limit"
@@ -190,7 +192,7 @@ class _Growing:
         Beams that do not exist stay as such, so that there are always N: a step has N slots.
         """
         width = self._options.beam_size
-        step, penalty = self._step, length_penalty(self._step + 1, self._options.alpha)
+        step, penalty = self._step, length_penalty(self._step + 1, self._options)
         made = []
         for score, token, parent in zip(scores.tolist(), ids.tolist(), parents.tolist()):
             made.append(
@@ -225,12 +227,12 @@ class _Growing:
         """Put new ends among the K best finished ones; the others are pushed out or too low."""
         old = list(self._finished)
         ranked = sorted([*old, *new], key=lambda e: -e.score)
-        self._finished = ranked[: self._options.return_beams]
-        for extension in ranked[self._options.return_beams :]:
+        self._finished = ranked[: self._num_kept]
+        for extension in ranked[self._num_kept :]:
             extension.fate = PUSHED_OUT if extension in old else ENDED_LATE
 
     def is_done(self) -> bool:
-        """Return whether no beam can reach the worst of K finished ones.
+        """Return whether no beam can reach the worst of K finished ones, or enough have ended.
 
         As in beam_search._should_continue.
         """
@@ -238,11 +240,14 @@ class _Growing:
         if self._is_dead or not exists(best):
             self.stopped = "nothing left"
             return True
-        if len(self._finished) < self._options.return_beams:
+        if len(self._finished) < self._num_kept:
             return False
-        alpha = self._options.alpha
+        if self._options.early_stop:
+            self.stopped = "enough ends"
+            return True
         largest = max(
-            length_penalty(self._max_length, alpha), length_penalty(self._step + 1, alpha)
+            length_penalty(self._max_length, self._options),
+            length_penalty(self._step + 1, self._options),
         )
         if np.float32(best.log_probability) / largest > np.float32(self._finished[-1].score):
             return False
@@ -272,9 +277,10 @@ def _of_parents(state: Any, parents: list[int]) -> Any:
     return tf.nest.map_structure(lambda x: tf.gather(x, parents, axis=1), state)
 
 
-def length_penalty(length: int, alpha: float) -> np.float32:
-    """Return ((5 + n) / 6)^alpha, in float32 as beam_search.length_penalty has it."""
-    return np.float32(np.power(np.float32((5.0 + length) / 6.0), np.float32(alpha)))
+def length_penalty(length: int, options: decode_options.DecodeOptions) -> np.float32:
+    """Return ((5 + n) / 6)^alpha or n^alpha, in float32 as beam_search.length_penalty has it."""
+    base = length if options.length_penalty == "power" else (5.0 + length) / 6.0
+    return np.float32(np.power(np.float32(base), np.float32(options.alpha)))
 
 
 def exists(extension: Extension) -> bool:

@@ -6,6 +6,7 @@ Its decoder begins with </s>, whose embedding becomes a vector of its own here; 
 at 2, after the number of <pad>.
 """
 
+import math
 import os
 import pathlib
 import re
@@ -83,12 +84,6 @@ def read(
     pieces = piece_files.pieces(files.dictionaries, _dictionary)
     places = conversion.order(pieces, pad="<pad>", eos="</s>", unk="<unk>")
     weights = convert(arrays, places)
-    if len(weights["embedding/matrix"]) != len(pieces):
-        raise errors.UserError(
-            f"the vocabulary has {len(pieces)} entries and the embedding "
-            f"{len(weights['embedding/matrix'])} rows: give the dict.txt that the model was "
-            "trained with as --vocab"
-        )
     return imported.Imported(
         hparams=_to_hparams(weights, settings, num_heads),
         weights=weights,
@@ -105,7 +100,7 @@ def convert(arrays: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str
     """Map {fairseq's name: array} to {name in `Transformer.named_variables`: array}.
 
     `places` are fairseq's numbers by the ids here. Raises UserError for a name that is no part of
-    a Transformer.
+    a Transformer, and for another vocabulary.
     """
     found: dict[str, np.ndarray] = {}
     matrices: dict[str, np.ndarray] = {}
@@ -138,13 +133,16 @@ def _embeddings(matrices: Mapping[str, np.ndarray], places: Sequence[int]) -> di
         )
     if all(np.array_equal(value, own) for value in every.values()):
         every = {}
-    if len(own) < len(_SPECIAL):
-        raise errors.UserError(f"the model cannot be imported: it has {len(own)} ids")
+    if len(own) != len(places):
+        raise errors.UserError(
+            f"the vocabulary has {len(places)} entries and the embedding {len(own)} rows: give the "
+            "dict.txt that the model was trained with as --vocab"
+        )
     start = own[_SPECIAL.index("</s>")] * np.float32(own.shape[1]) ** 0.5
     return {
         "start_vector/vector": start.astype(np.float32),
         **{
-            f"{name}/matrix": conversion.reordered(value, [p for p in places if p < len(value)])
+            f"{name}/matrix": conversion.reordered(value, places)
             for name, value in {"embedding": own, **every}.items()
         },
     }
@@ -260,22 +258,21 @@ def _training(settings: Mapping[str, Any], d_model: int) -> dict[str, Any]:
     betas = re.findall(r"[\d.]+", str(settings.get("adam_betas", "")))
     if len(betas) == 2:
         found |= {"adam_beta1": float(betas[0]), "adam_beta2": float(betas[1])}
-    rate, warmup = _first(settings.get("lr")), found.get("warmup_steps")
-    if settings.get("lr_scheduler") == "inverse_sqrt" and _is_number(rate) and _is_number(warmup):
+    rate, warmup = _number(settings.get("lr")), _number(settings.get("warmup_updates"))
+    if settings.get("lr_scheduler") == "inverse_sqrt" and rate and warmup:
         # The rate at its peak is scale (d_model warmup)^-0.5.
-        found["learning_rate_scale"] = float(rate) * (d_model * warmup) ** 0.5
-    frequency = _first(settings.get("update_freq"))
-    if _is_number(found.get("batch_tokens")) and _is_number(frequency):
-        found["batch_tokens"] *= frequency
+        found["learning_rate_scale"] = rate * (d_model * warmup) ** 0.5
+    tokens, frequency = _number(settings.get("max_tokens")), _number(settings.get("update_freq"))
+    if tokens and frequency:
+        found["batch_tokens"] = int(tokens * frequency)
     return {name: value for name, value in found.items() if imported.is_allowed(name, value)}
 
 
-def _first(value: Any) -> Any:
-    return value[0] if isinstance(value, list) and value else value
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+def _number(value: Any) -> float:
+    """Return a positive number, the first one of a list; 0 where it is none."""
+    value = value[0] if isinstance(value, list) and value else value
+    is_number = isinstance(value, int | float) and math.isfinite(value) and value > 0
+    return value if is_number else 0
 
 
 def _model_path(path: pathlib.Path) -> pathlib.Path:

@@ -70,7 +70,9 @@ def num_layers(weights: Mapping[str, np.ndarray], side: str) -> int:
 
 
 def is_allowed(name: str, value: Any) -> bool:
-    """Return whether HParams may have this value, of a setting of the training."""
+    """Return whether HParams may have this number, of a setting of the training."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
     try:
         config.override(config.HParams(), f"{name}={value}")
     except errors.UserError:

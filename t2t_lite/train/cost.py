@@ -52,7 +52,7 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     matrices = 3 if h.embeddings == "separate" else 1
     return (
         matrices * vocab_rows * h.d_model
-        + h.d_model * h.source_vector
+        + h.d_model * (h.source_vector + h.start_vector)
         + vocab_rows * h.logits_bias
         + positions
         + h.num_encoder_layers * encoder

@@ -120,6 +120,8 @@ def describe(
         parts.append(Part("bias of the softmax", 1, rows))
     if h.source_vector:
         parts.append(Part("vector of the source", 1, h.d_model))
+    if h.start_vector:
+        parts.append(Part("vector before the targets", 1, h.d_model))
     if h.position_encoding == "learned":
         parts.append(Part("learned positions", 1, h.max_length * h.d_model))
     tokens = h.batch_tokens

@@ -1,6 +1,7 @@
 """The search against plain Python, with a toy model whose next token depends on the whole past."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,8 +76,8 @@ class RoundedModel(ToyModel):
         return candidates.RoundedLogits(rounded, states, tf.eye(self.vocab_size)), state
 
 
-def _penalty(length, alpha):
-    return ((5 + length) / 6) ** alpha
+def _penalty(length, alpha, length_penalty="gnmt"):
+    return (length if length_penalty == "power" else (5 + length) / 6) ** alpha
 
 
 def _search(model, sentences, max_lengths, *, forbidden=(0,), prefix_ids=None, **settings):
@@ -102,10 +103,23 @@ def _hypotheses(found, b):
     return [(ids[:n].tolist(), s, bool(f)) for ids, s, n, f in rows if n]
 
 
-def _plain_search(model, sentence, limit, *, beam_size, alpha, return_beams, strict_ends):
-    """Beam search as a textbook has it, to the limit, without stopping early."""
+def _plain_search(
+    model,
+    sentence,
+    limit,
+    *,
+    beam_size,
+    alpha,
+    return_beams,
+    strict_ends,
+    length_penalty="gnmt",
+    early_stop=False,
+):
+    """Beam search as a textbook has it, to the limit, or to beam_size ends."""
     live, finished = [([], 0.0)], []
     for _ in range(limit):
+        if early_stop and len(finished) >= beam_size:
+            break
         extensions = []
         for history, score in live:
             logs = model.log_probabilities(sentence, history)
@@ -120,7 +134,9 @@ def _plain_search(model, sentence, limit, *, beam_size, alpha, return_beams, str
         live = [e for e in best if e[0][-1] != EOS][:beam_size]
     ranked = []
     for group, is_finished in ((finished, True), (live, False)):
-        scored = [(ids, s / _penalty(len(ids), alpha), is_finished) for ids, s in group]
+        scored = [
+            (ids, s / _penalty(len(ids), alpha, length_penalty), is_finished) for ids, s in group
+        ]
         ranked += sorted(scored, key=lambda hypothesis: -hypothesis[1])
     return ranked[:return_beams]
 
@@ -145,6 +161,19 @@ def test_equals_a_plain_search(strict_ends, beam_size, return_beams, alpha):
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         expected = _plain_search(model, sentence, limit, **settings)
         _assert_same(_hypotheses(found, b), expected)
+
+
+@pytest.mark.parametrize(("return_beams", "alpha"), [(1, 1.0), (3, 0.0), (3, 0.7)])
+@pytest.mark.parametrize("early_stop", [False, True])
+def test_fairseqs_penalty_and_end_of_a_search(early_stop, return_beams, alpha):
+    model, sentences, limits = ToyModel(7), list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20] * 2
+    settings: dict[str, Any] = dict(
+        beam_size=3, return_beams=return_beams, alpha=alpha, strict_ends=True
+    )
+    settings |= dict(length_penalty="power", early_stop=early_stop)
+    found = _search(model, sentences, limits[:12], **settings)
+    for b, (sentence, limit) in enumerate(zip(sentences, limits)):
+        _assert_same(_hypotheses(found, b), _plain_search(model, sentence, limit, **settings))
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

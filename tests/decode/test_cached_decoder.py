@@ -80,6 +80,7 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"position_encoding": "learned", "max_length": 5},
         {"embeddings": "separate", "source_vector": True, "vocab_multiple": 1},
         {"attention_bias": True, "logits_bias": True, "activation": "swish"},
+        {"first_position": 2, "start_vector": True, "source_eos": False, "norm_epsilon": 1e-3},
         {"attention_function": "dot"},
         {"attention_function": "additive"},
         {"attention_window": 2},

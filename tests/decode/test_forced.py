@@ -26,7 +26,7 @@ def test_token_scores_sum_to_the_searchs_score(seeds):
         for hypothesis in translation.hypotheses:
             assert hypothesis.token_scores is not None
             assert len(hypothesis.token_scores) == len(hypothesis.ids)
-            penalty = float(beam_search.length_penalty(len(hypothesis.ids), model.options.alpha))
+            penalty = float(beam_search.length_penalty(len(hypothesis.ids), model.options))
             # a sum of up to 30 float32 logarithms
             assert sum(hypothesis.token_scores) / penalty == pytest.approx(
                 hypothesis.score, abs=1e-4

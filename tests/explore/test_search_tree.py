@@ -15,6 +15,9 @@ CHANGES = {
     "strict": {"strict_ends": True, "return_beams": 3},
     "no penalty": {"alpha": 0.0, "return_beams": 4},
     "negative penalty": {"alpha": -1.0, "return_beams": 2},
+    "of fairseq": {"length_penalty": "power", "alpha": 1.0, "early_stop": True, "return_beams": 2}
+    | {"strict_ends": True, "min_length": 2},
+    "n-best and an early end": {"early_stop": True, "return_beams": 4},
     "minimum length": {"min_length": 6, "return_beams": 2},
     "prefix": {"prefix": "two dogs", "return_beams": 2},
     "long": {"extra_length": 40, "return_beams": 4, "alpha": 2.0},

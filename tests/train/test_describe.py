@@ -23,8 +23,10 @@ SMALL = config.HParams(
         dataclasses.replace(SMALL, embeddings="separate", source_vector=True, vocab_multiple=1),
         dataclasses.replace(SMALL, attention_bias=True, logits_bias=True, activation="swish"),
         dataclasses.replace(SMALL, attention_function="additive"),
+        dataclasses.replace(SMALL, attention_bias=True, start_vector=True, source_eos=False),
     ],
-    ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"],
+    ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"]
+    + ["of OpenNMT-tf"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61)

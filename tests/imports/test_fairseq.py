@@ -1,0 +1,245 @@
+"""Models of fairseq, against its layers in NumPy, and what cannot be imported."""
+
+import argparse
+import collections
+import os
+import pickle
+import zipfile
+from typing import Any
+
+import foreign_numbers
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.bin import import_model
+from t2t_lite.decode import translator
+from t2t_lite.imports import fairseq, imported, torch_file
+from t2t_lite.serving import export
+
+# By rank; "no</w>" is learnt before "n o" is.
+CODES = "#version: 0.2\na n\nd o\ndo g</w>\nr u\nan d</w>\nru n\ns s\n"
+PIECES = ["a", "dog", "run@@", "s", "and", "x@@", "an@@", "do@@", "o", "x", "▁a", "ss@@", "ru@@"]
+
+
+# As subword-nmt cuts it, and the tab, a symbol of its own, is white space to fairseq; "d@@", "@@",
+# "s@@" and "q" are no pieces.
+CUT = ["a", "dog", "run@@", "s", "an@@", "d@@", "@@", "x@@", "and", "x@@", "s@@", "s", "q"]
+EXPECTED = [piece if piece in PIECES else "<unk>" for piece in CUT]
+
+
+def _import(*flags):
+    return import_model.main(["t2t-lite-import", "--from=fairseq", *flags])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"pre_norm": True}, {"shared": False}, {"older": True}, {"older": True, "shared": False}]
+    + [{"swish": True, "older": True, "pre_norm": True}],
+    ids=str,
+)
+def test_logits_are_fairseqs(tmp_path, kind):
+    model = foreign_numbers.write_fairseq(tmp_path, PIECES, **kind)
+    read = fairseq.read(tmp_path)
+    assert read.hparams.embeddings == ("shared" if kind.get("shared", True) else "separate")
+    imported.write(read, tmp_path / "run")
+    found = translator.Translator.from_output_dir(tmp_path / "run").models[0]
+    source, target = [5, 9, 3, 12, 2], [7, 4, 3, 2]
+    # <pad>, </s>, <unk>, <s> are 1, 2, 3, 0 there.
+    here = {1: 0, 2: 1, 3: 2, 0: 3}
+    ids = [[here.get(i, i) for i in side] for side in (source, target)]
+    logits = found(tf.constant([[*ids[0], 0, 0]]), tf.constant([ids[1]]))[0].numpy()
+    order = [1, 2, 3, 0, *range(4, logits.shape[1])]
+    np.testing.assert_allclose(logits, model.logits(source, target)[:, order], atol=2e-5)
+
+
+def test_what_is_told_of_the_training_is_kept(tmp_path):
+    foreign_numbers.write_fairseq(tmp_path, PIECES)
+    read = fairseq.read(tmp_path)
+    h = read.hparams
+    assert (read.step, h.batch_tokens, h.warmup_steps, h.dropout) == (7, 7168, 4000, 0.3)
+    peak = h.learning_rate_scale * (h.d_model * h.warmup_steps) ** -0.5
+    assert peak == pytest.approx(0.0005)
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fairseq")
+    foreign_numbers.write_fairseq(folder, PIECES)
+    (folder / "bpe.codes").write_text(CODES)
+    assert _import(f"--model={folder}", f"--output_dir={folder}/run") == 0
+    return folder / "run"
+
+
+def test_text_is_cut_as_by_subword_nmt(run_dir):
+    vocab = translator.Translator.from_output_dir(run_dir).vocabulary
+    pieces = [vocab.piece(i) for i in vocab.encode("a dog runs  and\txand xss q")]
+    # "and\txand" is one word until it is cut: its "and" is none at the end of a word.
+    assert pieces == EXPECTED
+    assert vocab.decode([vocab.encode(t)[0] for t in ("dog", "and")]) == "dog and"
+
+
+TEXTS = ["a dog runs", " and  a\tdog ☃", "", "xx ss dogs"]
+
+
+def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
+    changes: dict[str, Any] = {"extra_length": 4, "beam_size": 3}
+    model = translator.Translator.from_output_dir(run_dir, **changes)
+    expected = model.translate(TEXTS)
+    export.export(run_dir, tmp_path, **changes)
+    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
+    found = signatures["serving_default"](inputs=tf.constant(TEXTS))
+    assert [t.decode() for t in found["outputs"].numpy()] == [t.text for t in expected]
+    np.testing.assert_allclose(found["scores"], [t.score for t in expected], atol=1e-5)
+
+
+CANNOT = {
+    "task": ("translation_multi_simple_epoch", "another task"),
+    "encoder_learned_pos": (True, "learned positions"),
+    "adaptive_softmax_cutoff": ([1, 2], "an adaptive softmax"),
+    "no_scale_embedding": (True, "embeddings of another scale"),
+    "activation_fn": ("gelu", "activation is 'gelu'"),
+    "decoder_attention_heads": (4, "how many heads"),
+}
+
+
+@pytest.mark.parametrize("name", CANNOT)
+def test_what_cannot_be_imported_is_named_in_a_line(tmp_path, capsys, name):
+    value, message = CANNOT[name]
+    foreign_numbers.write_fairseq(tmp_path, PIECES, **{name: value})
+    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("encoder.embed_positions.weight", "learned positions"),
+        ("decoder.layers.0.conv.weight", "a convolution"),
+        ("decoder.layers.2.fc1.bias", "it lacks"),
+        ("layernorm_embedding.weight", "a norm of the embeddings"),
+    ],
+)
+def test_other_layers_are_named(tmp_path, name, message):
+    others = {name: np.ones([12], np.float32)}
+    foreign_numbers.write_fairseq(tmp_path, PIECES, others=others)
+    with pytest.raises(errors.UserError, match=message):
+        imported.write(fairseq.read(tmp_path), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+class Call:
+    """Pickled as a call of a function."""
+
+    def __init__(self, function, *arguments):
+        self.function, self.arguments = function, arguments
+
+    def __reduce__(self):
+        return self.function, self.arguments
+
+
+def _archive(path, data, *, compressed=False):
+    kind = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(path, "w", kind) as archive:
+        archive.writestr("archive/data.pkl", data)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+@pytest.mark.parametrize("form", ["archive", "older", "alone"])
+def test_no_pickle_is_executed(tmp_path, capsys, protocol, form):
+    hacked, path = tmp_path / "hacked", tmp_path / "model.pt"
+    (tmp_path / "dict.txt").write_text("a 1\n")
+    for function, *arguments in (
+        (os.system, f"touch {hacked}"),
+        (open, str(hacked), "w"),
+        (eval, f"open({str(hacked)!r}, 'w')"),
+        (exec, f"open({str(hacked)!r}, 'w')"),
+    ):
+        content = {"model": {}, "args": argparse.Namespace(x=Call(function, *arguments))}
+        data = pickle.dumps(content, protocol)
+        if form == "archive":
+            _archive(path, data)
+        elif form == "older":
+            path.write_bytes(pickle.dumps(0x1950A86A20F9469CFC6C, 2) + data)
+        else:
+            path.write_bytes(data)
+        assert _import(f"--model={path}", f"--output_dir={tmp_path}/run") == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "cannot read" in line
+        assert form == "alone" or "not executed" in line
+        assert not hacked.exists()
+    # The same bytes do harm where they are unpickled.
+    pickle.loads(pickle.dumps(Call(open, str(hacked), "w"))).close()
+    assert hacked.exists()
+
+
+@pytest.mark.parametrize(
+    "damage", ["cut", "empty", "text", "compressed", "large", "memo", "int", "no model", "list"]
+)
+def test_a_damaged_or_hostile_file_gives_one_line(tmp_path, capsys, damage):
+    foreign_numbers.write_fairseq(tmp_path, PIECES)
+    path = tmp_path / "model.pt"
+    data = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(data[: len(data) // 2])
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "text":
+        path.write_text("hello")
+    elif damage == "compressed":
+        _archive(path, b"\0" * 10**6, compressed=True)
+    elif damage == "large":  # a tensor larger than its values
+        with zipfile.ZipFile(path) as archive:
+            pickled = archive.read("archive/data.pkl")
+        _archive(path, pickled.replace(b"K\x0cK\x08", b"J\xff\xff\xff\x7fK\x08"))
+    elif damage == "memo":
+        _archive(path, b"\x80\x02}r\xff\xff\xff\xff.")
+    elif damage == "int":
+        _archive(path, b"\x80\x02I" + b"9" * 10_000 + b"\n.")
+    elif damage == "no model":
+        foreign_numbers.write_torch(path, {"state": 1})
+    else:
+        foreign_numbers.write_torch(path, [1])
+    assert _import(f"--model={path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot read" in line or "no checkpoint of fairseq" in line
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_hash_of_a_key_is_not_asked_for(tmp_path):
+    nested: Any = ()
+    for _ in range(60):
+        nested = (nested, nested)
+
+    class Items:
+        def __reduce__(self):
+            return collections.OrderedDict, (), None, None, iter([(nested, 1)])
+
+    content = {"model": {"a": np.ones([2], np.float32)}, "extra_state": Items()}
+    foreign_numbers.write_torch(tmp_path / "model.pt", content)
+    found = torch_file.TorchFile(tmp_path / "model.pt").content
+    assert found["extra_state"] == {}
+
+
+def test_a_vocabulary_of_another_model_is_refused(tmp_path):
+    foreign_numbers.write_fairseq(tmp_path, PIECES)
+    (tmp_path / "dict.txt").write_text("a 1\n")
+    with pytest.raises(errors.UserError, match="entries and the embedding"):
+        fairseq.read(tmp_path)
+    (tmp_path / "dict.txt").write_text("a\n")
+    with pytest.raises(errors.UserError, match="no 'piece count'"):
+        fairseq.read(tmp_path)
+    (tmp_path / "dict.de.txt").write_text("b 1\n")
+    (tmp_path / "dict.txt").write_text("a 1\n")
+    with pytest.raises(errors.UserError, match="vocabulary for each side"):
+        fairseq.read(tmp_path)
+    with pytest.raises(errors.UserError, match="no vocabulary file"):
+        fairseq.read(tmp_path, vocab="none.txt")
+    (tmp_path / "dict.de.txt").unlink()
+    foreign_numbers.write_fairseq(tmp_path, PIECES)
+    (tmp_path / "codes").write_text("a b c d\n")
+    with pytest.raises(errors.UserError, match="cuts no texts"):
+        fairseq.read(tmp_path)

@@ -1,0 +1,191 @@
+"""Models of OpenNMT-tf, against its layers in NumPy, and what cannot be imported."""
+
+import io
+from typing import Any
+
+import foreign_numbers
+import numpy as np
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from t2t_lite import errors
+from t2t_lite.bin import import_model
+from t2t_lite.decode import translator
+from t2t_lite.imports import imported, opennmt_tf
+from t2t_lite.serving import export
+
+SENTENCES = ["a dog runs in the park", "the man sees a red house", "two dogs sleep"] * 20
+
+
+def _import(*flags):
+    return import_model.main(["t2t-lite-import", "--from=opennmt_tf", *flags])
+
+
+@pytest.fixture(scope="module")
+def spm():
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=iter(SENTENCES),
+        model_writer=model,
+        vocab_size=34,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def _pieces(spm):
+    loaded = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    return [loaded.IdToPiece(i) for i in range(3, loaded.GetPieceSize())]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"pre_norm": False}, {"shared": False}, {"swish": True}, {"softmax_bias": False}],
+    ids=str,
+)
+def test_logits_are_opennmt_tfs(tmp_path, kind):
+    model = foreign_numbers.write_opennmt_tf(tmp_path, list("abcdefgh"), **kind)
+    imported.write(opennmt_tf.read(tmp_path), tmp_path / "run")
+    found = translator.Translator.from_output_dir(tmp_path / "run").models[0]
+    source, target = [5, 9, 11, 3], [7, 4, 11, 2]
+    # <blank>, </s>, <unk>, <s> are 0, 2, 11, 1 there; the input's </s> is hidden.
+    order = [0, 2, 11, 1, *range(3, 11)]
+    ids = [[order.index(i) for i in side] for side in (source, target)]
+    padded = tf.constant([[*ids[0], 1, 0, 0]])
+    logits = found(padded, tf.constant([ids[1]]))[0].numpy()
+    np.testing.assert_allclose(logits, model.logits(source, target)[:, order], atol=2e-5)
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory, spm):
+    folder = tmp_path_factory.mktemp("opennmt")
+    foreign_numbers.write_opennmt_tf(folder, _pieces(spm))
+    (folder / "spm.model").write_bytes(spm)
+    assert _import(f"--model={folder}", f"--output_dir={folder}/run") == 0
+    return folder / "run"
+
+
+TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
+
+
+def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path, spm):
+    changes: dict[str, Any] = {"extra_length": 4, "beam_size": 3}
+    model = translator.Translator.from_output_dir(run_dir, **changes)
+    assert model.models[0].hparams.num_heads == 2
+    pieces = [model.vocabulary.piece(i) for i in model.vocabulary.encode("two dogs")]
+    cutter = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    assert pieces == cutter.Encode("two dogs", out_type=str)
+    assert [model.vocabulary.piece(i) for i in range(4)] == ["<blank>", "</s>", "<unk>", "<s>"]
+    expected = model.translate(TEXTS)
+    export.export(run_dir, tmp_path, **changes)
+    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
+    found = signatures["serving_default"](inputs=tf.constant(TEXTS))
+    assert [t.decode() for t in found["outputs"].numpy()] == [t.text for t in expected]
+    np.testing.assert_allclose(found["scores"], [t.score for t in expected], atol=1e-5)
+
+
+def test_an_empty_input_does_not_depend_on_its_batch(run_dir):
+    model = translator.Translator.from_output_dir(run_dir, extra_length=5)
+    (alone,) = model.translate([""])
+    batch = model.translate(["", TEXTS[1]])
+    assert batch[0].score == pytest.approx(alone.score, abs=1e-5)
+
+
+def test_words_between_blanks_without_a_tokenizer(tmp_path):
+    foreign_numbers.write_opennmt_tf(tmp_path, ["dog", "■s", "a"])
+    imported.write(opennmt_tf.read(tmp_path), tmp_path / "run")
+    vocab = translator.Translator.from_output_dir(tmp_path / "run").vocabulary
+    assert [vocab.piece(i) for i in vocab.encode("a  dog ■s cat")] == ["a", "dog", "■s", "<unk>"]
+    assert vocab.decode(vocab.encode("a dog ■s")) == "a dog ■s"
+
+
+CATALOG = 'model = lambda: models.get_model_from_catalog("{}")\n'
+
+
+def test_heads_are_those_of_the_description_or_the_catalog(tmp_path):
+    foreign_numbers.write_opennmt_tf(
+        tmp_path, list("abcd"), description=CATALOG.format("TransformerTiny")
+    )
+    assert opennmt_tf.read(tmp_path).hparams.num_heads == 2
+    (tmp_path / "model_description.py").unlink()
+    with pytest.raises(errors.UserError, match="how many heads"):
+        opennmt_tf.read(tmp_path)
+    assert opennmt_tf.read(tmp_path, num_heads=4).hparams.d_k == 2
+    with pytest.raises(errors.UserError, match="3 heads do not divide"):
+        opennmt_tf.read(tmp_path, num_heads=3)
+
+
+def test_a_description_is_never_executed(tmp_path):
+    description = f"open({str(tmp_path / 'hacked')!r}, 'w')\nmodel = Transformer(num_heads=2)\n"
+    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"), description=description)
+    assert opennmt_tf.read(tmp_path).hparams.num_heads == 2
+    assert not (tmp_path / "hacked").exists()
+
+
+DESCRIPTIONS = {
+    CATALOG.format("LuongAttention"): "only a Transformer",
+    "Transformer(num_heads=2, position_encoder_class=None)": "its positions are",
+    "Transformer(num_heads=2, ffn_activation=onmt.layers.gelu)": "activation is 'gelu'",
+    "Transformer(num_heads=": "is damaged",
+}
+
+
+@pytest.mark.parametrize("description", DESCRIPTIONS)
+def test_what_cannot_be_imported_is_named_in_a_line(tmp_path, capsys, description):
+    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"), description=description)
+    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert DESCRIPTIONS[description] in line
+    assert not (tmp_path / "run").exists()
+
+
+LAYERS = {
+    "encoder.layers.0.self_attention.layer.relative_position_keys": "relative positions",
+    "encoder.position_encoder.position_embedding": "learned positions",
+    "decoder.layers.0.attention.1.layer.linear_keys.kernel": "several sources",
+    "decoder.cell.kernel": "an RNN",
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_other_layers_are_named(tmp_path, name):
+    more: dict[str, Any] = {name: np.ones([8, 8], np.float32)}
+    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"), **more)
+    with pytest.raises(errors.UserError, match=LAYERS[name]):
+        opennmt_tf.read(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "foreign"])
+def test_a_damaged_checkpoint_gives_one_line(tmp_path, capsys, damage):
+    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"))
+    index = tmp_path / "ckpt-7.index"
+    data = index.read_bytes()
+    if damage == "foreign":
+        foreign_numbers.golden_numbers.write_tensors(tmp_path / "ckpt-7", {"x": np.ones([2])})
+    else:
+        index.write_bytes(data[: len(data) // 2] if damage == "cut" else b"")
+    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "cannot read the checkpoint" in line or "no checkpoint of OpenNMT-tf" in line
+
+
+def test_other_vocabularies_are_refused(tmp_path, spm):
+    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"))
+    path = tmp_path / "vocab.txt"
+    text = path.read_text()
+    path.write_text(f"{text}more\n")
+    with pytest.raises(errors.UserError, match=r"9 entries, <unk> among them, and .* 8 rows"):
+        opennmt_tf.read(tmp_path)
+    path.write_text("a\nb\n")
+    with pytest.raises(errors.UserError, match="no vocabulary of OpenNMT-tf"):
+        opennmt_tf.read(tmp_path)
+    path.write_text(text)
+    (tmp_path / "target_vocab.txt").write_text(text.replace("\na\n", "\nx\n"))
+    with pytest.raises(errors.UserError, match="vocabulary for each side"):
+        opennmt_tf.read(tmp_path)
+    (tmp_path / "spm.model").write_bytes(b"none")
+    with pytest.raises(errors.UserError, match="cuts no texts"):
+        opennmt_tf.read(tmp_path, vocab=f"{path},{tmp_path}/spm.model")
