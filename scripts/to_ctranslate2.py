@@ -3,8 +3,10 @@
   python scripts/to_ctranslate2.py --output_dir=run --target=ct2_model [--checkpoint_path=...]
 
 CTranslate2 takes and gives pieces of text: cut it with the SentencePiece model that is copied into
-the folder. Its length penalty divides by n^alpha, not by ((5 + n) / 6)^alpha, so only with
-length_penalty=0 (ours: alpha=0) are both searches the same.
+the folder, or, where an imported model has none, as its framework does. Imported models are
+converted too: with their biases, activations, positions and first inputs. Its length penalty
+divides by n^alpha, not by ((5 + n) / 6)^alpha, so only with length_penalty=0 (ours: alpha=0) are
+both searches the same.
 """
 
 import argparse
@@ -16,20 +18,12 @@ import sys
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.model import normalization, transformer
+from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import vocabulary
+from t2t_lite.text import piece_vocabulary, vocabulary
 
 MAX_POSITIONS = 1024
-# What only imported models have, and what it is in all others.
-NOT_CONVERTED = {
-    "embeddings": "shared",
-    "source_vector": False,
-    "attention_bias": False,
-    "activation": "relu",
-    "logits_bias": False,
-}
-# Its row of the decoder's embedding is zero, which is the decoder's first input; never emitted.
+# Its row of the decoder's embedding is the decoder's first input; never emitted.
 START = "<pad>"
 # What a model's folder holds; another file there is somebody's.
 FILES = {"model.bin", "config.json", "vocabulary.model"} | {
@@ -77,12 +71,6 @@ def convert(
             f"attention_function={hparams.attention_function}, "
             f"attention_window={hparams.attention_window}"
         )
-    changed = [name for name in NOT_CONVERTED if getattr(hparams, name) != NOT_CONVERTED[name]]
-    if changed:
-        values = ", ".join(f"{name}={getattr(hparams, name)}" for name in changed)
-        raise errors.UserError(
-            f"this script does not convert what imported models may have more: {values}"
-        )
     try:
         import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)
     except ModuleNotFoundError as error:
@@ -98,12 +86,22 @@ def convert(
     try:
         temporary.mkdir(parents=True)
         spec.save(str(temporary))
-        shutil.copy(run.vocabulary_path, temporary / "vocabulary.model")
+        if model_bytes := _sentencepiece(vocab):
+            (temporary / "vocabulary.model").write_bytes(model_bytes)
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _sentencepiece(vocab: vocabulary.AnyVocabulary) -> bytes | None:
+    """Return the SentencePiece model that cuts inputs, None where they are cut otherwise."""
+    if isinstance(vocab, vocabulary.Vocabulary):
+        return vocab.model_bytes
+    if isinstance(vocab, piece_vocabulary.PieceVocabulary):
+        return vocab.sentencepiece_model
+    return None
 
 
 def _check_replaceable(path: pathlib.Path) -> None:
@@ -132,31 +130,41 @@ def specification(model: transformer.Transformer, pieces: list[str]):
         (hparams.num_encoder_layers, hparams.num_decoder_layers),
         hparams.num_heads,
         pre_norm=hparams.pre_norm,
+        activation={
+            "relu": specs.common_spec.Activation.RELU,
+            "swish": specs.common_spec.Activation.SWISH,
+        }[hparams.activation],
     )
     weights = {name: variable.numpy() for name, variable in model.named_variables().items()}
     matrix = weights["embedding/matrix"]
-    inputs = np.where(np.arange(len(matrix))[:, None] == 0, 0, matrix)
+    own = {"encoder": weights.get("source_embedding/matrix", matrix), "decoder": matrix}
+    # The row of PAD: nothing, or what the decoder begins with.
+    start = weights.get("start_vector/vector", np.zeros(hparams.d_model, np.float32))
+    first = {"encoder": 0 * start, "decoder": start * hparams.d_model**-0.5}
     positions = model.position(np.arange(MAX_POSITIONS)).numpy()
     sides = {"encoder": spec.encoder, "decoder": spec.decoder}
     for name, side in sides.items():
         embeddings = side.embeddings[0] if name == "encoder" else side.embeddings
-        embeddings.weight = inputs
+        embeddings.weight = np.concatenate([first[name][None], own[name][1:]])
         side.scale_embeddings = True
-        side.position_encodings.encodings = positions
+        added = weights.get("source_vector/vector", 0) if name == "encoder" else 0
+        side.position_encodings.encodings = positions + added
         for i, layer in enumerate(side.layer):
             _set_layer(layer, weights, f"{name}_{i}")
         if hparams.pre_norm:
             _set_norm(side.layer_norm, weights, f"{name}_norm")
-    spec.decoder.projection.weight = matrix
+    spec.decoder.projection.weight = weights.get("softmax/matrix", matrix)
+    if hparams.logits_bias:
+        spec.decoder.projection.bias = weights["logits_bias/vector"]
     # Spare rows of the matrix are columns of the softmax like all others.
     tokens = pieces + [f"<spare_{i}>" for i in range(len(matrix) - len(pieces))]
     tokens[:2] = [START, "</s>"]
     spec.register_source_vocabulary(tokens)
     spec.register_target_vocabulary(tokens)
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = hparams.source_eos
     spec.config.unk_token = tokens[2]
     spec.config.bos_token = spec.config.decoder_start_token = START
-    spec.config.layer_norm_epsilon = normalization.EPSILON
+    spec.config.layer_norm_epsilon = hparams.norm_epsilon
     return spec
 
 
@@ -166,16 +174,29 @@ def _set_layer(layer, weights: dict[str, np.ndarray], prefix: str) -> None:
     own.linear[0].weight = weights[f"{prefix}/self_attention/qkv"].T
     own.linear[1].weight = weights[f"{prefix}/self_attention/output"].T
     _set_norm(own.layer_norm, weights, f"{prefix}/self_attention_norm")
+    _set_biases(own.linear, weights, f"{prefix}/self_attention")
     if hasattr(layer, "attention"):
         cross = layer.attention
         cross.linear[0].weight = weights[f"{prefix}/cross_attention/q"].T
         cross.linear[1].weight = weights[f"{prefix}/cross_attention/kv"].T
         cross.linear[2].weight = weights[f"{prefix}/cross_attention/output"].T
         _set_norm(cross.layer_norm, weights, f"{prefix}/cross_attention_norm")
+        _set_biases(cross.linear, weights, f"{prefix}/cross_attention")
     for linear, number in ((layer.ffn.linear_0, 1), (layer.ffn.linear_1, 2)):
         linear.weight = weights[f"{prefix}/feed_forward/kernel_{number}"].T
         linear.bias = weights[f"{prefix}/feed_forward/bias_{number}"]
     _set_norm(layer.ffn.layer_norm, weights, f"{prefix}/feed_forward_norm")
+
+
+def _set_biases(linear, weights: dict[str, np.ndarray], prefix: str) -> None:
+    """Copy attention's biases, where it has any: CTranslate2 has them on keys and values too."""
+    if f"{prefix}/q_bias" not in weights:
+        return
+    for one in linear[:-1]:
+        one.bias = np.zeros(len(one.weight), np.float32)
+    bias = weights[f"{prefix}/q_bias"]
+    linear[0].bias[: len(bias)] = bias
+    linear[-1].bias = weights[f"{prefix}/output_bias"]
 
 
 def _set_norm(spec, weights: dict[str, np.ndarray], name: str) -> None:

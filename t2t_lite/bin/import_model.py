@@ -7,7 +7,8 @@
   t2t-lite-import --from=fairseq --model=checkpoint_best.pt --output_dir=run --vocab=dict.txt,codes
 
 Every other command takes the output_dir: it decodes, scores, explores, exports. To train it
-further, give it to t2t-lite-trainer as --warm_start_from and as --hparams_set.
+further, give it to t2t-lite-datagen as --vocab_from, and to t2t-lite-trainer as --warm_start_from
+and as --hparams_set.
 """
 
 import sys

@@ -27,6 +27,7 @@ from t2t_lite.data import manifest, resuming, shards, spill
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.data import reader as readers
+from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.text import cleaning as cleanings
 from t2t_lite.text import text_files, vocabulary
 
@@ -58,11 +59,13 @@ def generate(
     """
     options = generator_options.GeneratorOptions(**changes)
     data_dir = pathlib.Path(data_dir)
-    vocab_size = options.vocab_size or problem.vocabulary_size
+    given = _given_vocabulary(options, problem)
+    vocab_size = given.size if given else options.vocab_size or problem.vocabulary_size
     request = {
         "options": {
             "vocab_size": vocab_size,
             "random_seed": options.random_seed,
+            **({"vocabulary": given.sha256} if given else {}),
             **dataclasses.asdict(cleaning),
         },
         "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
@@ -90,7 +93,10 @@ def generate(
                 return existing
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         with _undone_by_a_mistake(work_dir):
-            plan, vocab = _plan(engine, read, work_dir, vocab_size, options.random_seed, progress)
+            plan, model_bytes = _plan(
+                engine, read, work_dir, given or vocab_size, options.random_seed, progress
+            )
+        vocab = vocabulary.from_bytes(model_bytes)
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
             work_dir=work_dir,
@@ -101,13 +107,55 @@ def generate(
             seed=options.random_seed,
             cleaning=cleaning,
         )
-        engine.encode(job, read, vocab.model_bytes)
+        engine.encode(job, read, model_bytes)
         with _undone_by_a_mistake(work_dir):
             _refuse_nothing(job)
         engine.gather(job)
-        finished = _finish(job, read, vocab, request)
+        name = f"vocab.{problem.base_name}.{given.name}" if given else None
+        finished = _finish(job, read, vocab, request, name)
         shutil.rmtree(work_dir)
     return finished
+
+
+@dataclasses.dataclass(frozen=True)
+class _Given:
+    """A vocabulary that is not learnt: its file's name, content, hash and size."""
+
+    name: str
+    model_bytes: bytes
+    sha256: str
+    size: int
+
+
+def _given_vocabulary(
+    options: generator_options.GeneratorOptions, problem: problems.Problem
+) -> _Given | None:
+    """Return the vocabulary of options.vocab_from; UserError where it does not fit."""
+    if options.vocab_from is None:
+        return None
+    if options.vocab_size is not None:
+        raise errors.UserError(
+            "--vocab_size is that of --vocab_from's vocabulary: leave one of the two out"
+        )
+    run = output_dirs.read(options.vocab_from)
+    vocab = vocabulary.load(run.vocabulary_path)
+    if problem.task != (run.run.task or "translation"):
+        raise errors.UserError(
+            f"--vocab_from={options.vocab_from} has learnt {run.run.task}, not {problem.task}: its "
+            f"vocabulary cannot spell {problem.base_name}"
+        )
+    if problem.is_reversed and vocab.targets is not vocab:
+        raise errors.UserError(
+            f"{problem.name} is made of the data of {problem.base_name}, and the vocabulary of "
+            f"{options.vocab_from} cuts each side by itself: give files with the sides in each "
+            "other's place"
+        )
+    return _Given(
+        name=run.run.vocabulary.removeprefix("vocab."),
+        model_bytes=vocab.model_bytes,
+        sha256=text_files.sha256(run.vocabulary_path),
+        size=vocab.size,
+    )
 
 
 def _engine(
@@ -177,25 +225,29 @@ def _plan(
     engine: engines.Engine,
     read: readers.Reader,
     work_dir,
-    vocab_size: int,
+    vocab: _Given | int,
     seed: int,
     progress: engines.Progress,
-) -> tuple[dict[str, int], vocabulary.Vocabulary]:
-    """Count the pairs and learn the vocabulary, or read what an earlier run left."""
+) -> tuple[dict[str, int], bytes]:
+    """Count the pairs and learn a vocabulary of a size, if none is given; or read what an earlier
+    run left. Return the plan and the vocabulary's content."""
     plan_path, model_path = work_dir / "plan.json", work_dir / "vocabulary.model"
     if plan_path.exists():
-        return json.loads(plan_path.read_text()), vocabulary.Vocabulary.load(model_path)
+        return json.loads(plan_path.read_text()), model_path.read_bytes()
     _check_other_splits(read)
     survey = engine.survey(read, seed + 1)
     survey.check(read.problem.base_name)
-    progress("learn vocabulary", 0, 0)
-    model = vocabulary.train(survey.sentences(), vocab_size, symbols=sorted(survey.symbols))
+    if isinstance(vocab, int):
+        progress("learn vocabulary", 0, 0)
+        model = vocabulary.train(survey.sentences(), vocab, symbols=sorted(survey.symbols))
+    else:
+        model = vocab.model_bytes
     with text_files.replacing(model_path) as file:
         file.write(model)
     pairs = survey.pairs
     plan = {"pairs": pairs, "num_shards": _num_shards(pairs), "chunk_pairs": read.chunk_pairs}
     text_files.write_json(plan_path, plan)
-    return plan, vocabulary.Vocabulary(model)
+    return plan, model
 
 
 def _num_shards(pairs: int) -> int:
@@ -234,11 +286,12 @@ def _refuse_nothing(job: spill.Job) -> None:
 
 
 def _finish(
-    job: spill.Job, read: readers.Reader, vocab, request: dict[str, Any]
+    job: spill.Job, read: readers.Reader, vocab, request: dict[str, Any], name: str | None
 ) -> manifest.Manifest:
-    """Write the vocabulary, the other splits and, last of all, the manifest."""
+    """Write the vocabulary (`name`: of one that was given), the other splits and, last of all, the
+    manifest."""
     vocab_size = request["options"]["vocab_size"]
-    vocab_path = job.data_dir / read.problem.vocabulary_file(vocab_size)
+    vocab_path = job.data_dir / (name or read.problem.vocabulary_file(vocab_size))
     with text_files.replacing(vocab_path) as file:
         file.write(vocab.model_bytes)
     counts, dropped = _chunk_totals(job)
@@ -308,7 +361,8 @@ def _write_other_splits(job: spill.Job, read: readers.Reader, vocab) -> dict[str
         sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
         # Their lines stay line for line the same text, so of one without end the ids are cut.
         cut = [[text[: cleanings.MAX_CHARACTERS] for text in side] for side in sides]
-        ids = [[[*one, vocabulary.EOS_ID] for one in vocab.encode_batch(side)] for side in cut]
+        rows = vocab.encode_batch(cut[0]), vocab.targets.encode_batch(cut[1])
+        ids = [[[*one, vocabulary.EOS_ID] for one in side] for side in rows]
         path = job.data_dir / shards.name(job.base_name, split, 0, 1)
         shards.write(path, [shards.example(*pair) for pair in zip(*ids)])
         text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]

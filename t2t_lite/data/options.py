@@ -12,6 +12,11 @@ class GeneratorOptions:
     vocab_size: int | None = fields.option(
         None, "Entries of the vocabulary. Default: the problem's own number.", at_least=1
     )
+    vocab_from: str | None = fields.option(
+        None,
+        "An output_dir, whose vocabulary is taken instead of learning one: to train it further, "
+        "as an imported model.",
+    )
     num_workers: int | None = fields.option(
         None, "Processes. Default: as many as there are cores.", at_least=1
     )

@@ -79,7 +79,7 @@ def encode(
     for start in range(0, len(places), _BATCH):
         batch = places[start : start + _BATCH]
         sides = [[side[i] for i in batch] for side in (inputs, targets)]
-        ids = [vocab.encode_batch(side) for side in sides]
+        ids = [vocab.encode_batch(sides[0]), vocab.targets.encode_batch(sides[1])]
         counts.update(_figures(vocab, sides, ids))
         for i, source, target, source_ids, target_ids in zip(batch, *sides, *ids):
             reason = job.cleaning.reason(source, target, len(source_ids), len(target_ids))
@@ -216,10 +216,11 @@ def _digest(record: bytes) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
-def _figures(vocab: vocabulary.Vocabulary, sides, ids) -> dict[str, int]:
+def _figures(vocab: vocabulary.AnyVocabulary, sides, ids) -> dict[str, int]:
     """Return what the manifest reports about the fit of the vocabulary and the encoding."""
     flat = np.fromiter((token for side in ids for one in side for token in one), np.int32)
-    spelt = (flat >= vocab.byte_ids.start) & (flat < vocab.byte_ids.stop)
+    byte_ids = vocab.byte_ids if isinstance(vocab, vocabulary.Vocabulary) else range(0)
+    spelt = (flat >= byte_ids.start) & (flat < byte_ids.stop)
     broken = sum(
         text_files.REPLACEMENT in source or text_files.REPLACEMENT in target
         for source, target in zip(*sides)
@@ -234,5 +235,5 @@ def _figures(vocab: vocabulary.Vocabulary, sides, ids) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=1)
-def _vocabulary(model_bytes: bytes) -> vocabulary.Vocabulary:
-    return vocabulary.Vocabulary(model_bytes)
+def _vocabulary(model_bytes: bytes) -> vocabulary.AnyVocabulary:
+    return vocabulary.from_bytes(model_bytes)

@@ -5,8 +5,8 @@ N alive hypotheses of each sentence: of the best 2 N extensions (if ends are str
 those that end in EOS compete for the K places of the finished ones; the best N others stay alive.
 A sentence is done when no alive hypothesis can still reach the worst of K finished ones, or at its
 length limit (options have fairseq's penalty, n^alpha, and its end of a search, after the first N
-finished ones). Alive hypotheses then fill the places that are left, scored in the same way and marked
-as not finished. With one beam this is greedy decoding: only the best extension counts.
+finished ones). Alive hypotheses then fill the places that are left, scored in the same way and
+marked as not finished. With one beam this is greedy decoding: only the best extension counts.
 
 What each sentence gets depends on no other: it has its own limit and its own decision to stop, and
 sentences that are done leave the batch as soon as they are a quarter of it.

@@ -70,8 +70,15 @@ class PieceVocabulary:
 
     @functools.cached_property
     def targets(self) -> "PieceVocabulary":
-        """The vocabulary that encodes outputs."""
-        return PieceVocabulary(self.model_bytes, side="target") if self._models else self
+        """The vocabulary that encodes outputs; the same where one model cuts both sides."""
+        if self._models.get("source") == self._models.get("target"):
+            return self
+        return PieceVocabulary(self.model_bytes, side="target")
+
+    @property
+    def sentencepiece_model(self) -> bytes | None:
+        """The SentencePiece model that cuts this side's texts, None where there is none."""
+        return self._models.get(self._side)
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without EOS."""

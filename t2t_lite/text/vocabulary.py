@@ -162,6 +162,13 @@ def load(path: str | os.PathLike[str]) -> AnyVocabulary:
     return Vocabulary.load(path)
 
 
+def from_bytes(model_bytes: bytes) -> AnyVocabulary:
+    """Return the vocabulary of a file's content, its `model_bytes`; the kind is seen from these."""
+    if model_bytes.startswith(b'{"pieces"'):
+        return piece_vocabulary.PieceVocabulary(model_bytes)
+    return (t2t_vocabulary.kind(model_bytes[:20]) or Vocabulary)(model_bytes)
+
+
 def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -> bytes:
     """Learn a model of `size` ids from sentences and return its bytes.
 

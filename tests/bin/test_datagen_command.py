@@ -2,9 +2,14 @@
 
 import gzip
 
+import marian_numbers
 import pytest
 
-from t2t_lite.bin import datagen
+from t2t_lite import registry
+from t2t_lite.bin import datagen, trainer
+from t2t_lite.data import manifest, shards
+from t2t_lite.imports import imported, marian
+from t2t_lite.text import vocabulary
 
 pytestmark = pytest.mark.integration
 
@@ -35,6 +40,52 @@ def test_a_corpus_becomes_data(corpus, tmp_path, capsys):
     assert err.splitlines() == ["read text", "learn vocabulary", "encode", "write shards"]
     assert _run(*flags) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_an_imported_models_vocabulary_and_its_training(corpus, tmp_path, capsys):
+    marian_numbers.write(tmp_path)
+    read = marian.read(tmp_path)
+    imported.write(read, tmp_path / "run")
+    data, run = tmp_path / "data", tmp_path / "run"
+    flags = ["problem=parallel_text", f"raw_dir={corpus}", f"data_dir={data}"]
+    assert _run(*flags, f"vocab_from={run}", "num_workers=1") == 0
+    assert "learn vocabulary" not in capsys.readouterr().err
+    path = data / "vocab.parallel_text.yml.marian"
+    assert path.read_bytes() == read.vocabulary
+    # Each side is cut by its own model.
+    vocab = vocabulary.load(path)
+    problem = registry.problem("parallel_text")
+    record = next(iter(shards.read(manifest.load(data, problem).shards("dev")[0])))
+    sides = (
+        vocab.encode("source sentence number 0"),
+        vocab.targets.encode("target sentence number 0"),
+    )
+    assert list(shards.ids(record).values()) == [[*ids, 1] for ids in sides]
+    # It is the same again, and another vocabulary is another request.
+    assert _run(*flags, f"vocab_from={run}") == 0
+    assert _run(*flags) == 1
+    assert "made otherwise: vocab_size" in capsys.readouterr().err
+    trained = tmp_path / "trained"
+    train = [f"--warm_start_from={run}", f"--hparams_set={run}", "--train_steps=2"]
+    train += ["--hparams=batch_tokens=100", "--problem=parallel_text", f"--data_dir={data}"]
+    assert trainer.main(["t2t-lite-trainer", f"--output_dir={trained}", *train]) == 0
+    assert "weights from" in "".join(capsys.readouterr())
+
+
+def test_vocabularies_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
+    marian_numbers.write(tmp_path)
+    imported.write(marian.read(tmp_path), tmp_path / "run")
+    flags = [f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}", f"vocab_from={tmp_path}/run"]
+    for more, message in (
+        (["problem=parallel_text", "vocab_size=9"], "leave one of the two out"),
+        (["problem=parallel_text_rev"], "cuts each side by itself"),
+        (["problem=wsj_parsing"], "has learnt translation, not parsing"),
+        (["problem=parallel_text", "vocab_from=none"], "is no output_dir"),
+    ):
+        assert _run(*flags, *more) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert message in line
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_line_without_end_is_named(corpus, tmp_path, capsys):

@@ -5,11 +5,16 @@ import importlib.util
 import json
 import pathlib
 
+import foreign_numbers
+import marian_numbers
+import numpy as np
 import pytest
+import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.decode import translator
+from t2t_lite.imports import fairseq, imported, marian, opennmt_tf
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "to_ctranslate2.py"
 
@@ -58,6 +63,44 @@ def test_heads_that_ctranslate2_does_not_have_are_refused(
     with pytest.raises(errors.UserError, match="only heads of the size d_model / num_heads"):
         script.convert(str(run_dir), str(tmp_path / "target"))
     assert list(tmp_path.iterdir()) == []
+
+
+def _write_fairseq(folder):
+    foreign_numbers.write_fairseq(folder, list("abcdefgh"), shared=False)
+    return fairseq.read(folder)
+
+
+def _write_opennmt_tf(folder):
+    foreign_numbers.write_opennmt_tf(folder, list("abcdefgh"), swish=True)
+    return opennmt_tf.read(folder)
+
+
+def _write_marian(folder):
+    marian_numbers.write(folder)
+    return marian.read(folder)
+
+
+@pytest.mark.parametrize("write", [_write_fairseq, _write_opennmt_tf, _write_marian])
+def test_ctranslate2_says_of_imported_models_what_we_say(script, tmp_path, write):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    imported.write(write(tmp_path), tmp_path / "run")
+    script.convert(str(tmp_path / "run"), str(tmp_path / "target"))
+    converted = ctranslate2.Translator(str(tmp_path / "target"))
+    model = translator.Translator.from_output_dir(tmp_path / "run", beam_size=1, alpha=0.0)
+    vocab = model.vocabulary
+    sources = [[7, 4, 5], [9, 9], [4, 8, 6, 5, 3]]
+    targets = [[5, 6], [8], [4, 4, 7]]
+    end = {True: [1], False: []}[model.models[0].hparams.source_eos]
+    scores = converted.score_batch(
+        *([[vocab.piece(i) for i in ids] for ids in side] for side in (sources, targets))
+    )
+    for source, target, score in zip(sources, targets, scores):
+        logits = model.models[0](tf.constant([[*source, 1]]), tf.constant([[*target, 1]]))[0]
+        logs = tf.nn.log_softmax(logits).numpy()
+        expected = [logs[place, token] for place, token in enumerate([*target, 1])]
+        np.testing.assert_allclose(score.log_probs, expected, atol=1e-4)
+    config = json.loads((tmp_path / "target" / "config.json").read_text())
+    assert config["add_source_eos"] is bool(end)
 
 
 def test_ctranslate2_says_what_we_say(script, run_dir, tmp_path):
