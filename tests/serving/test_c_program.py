@@ -4,12 +4,18 @@ import pathlib
 import shutil
 import struct
 import subprocess
+from typing import Any
 
+import foreign_numbers
 import pytest
 import tensorflow as tf
 import tensorflow_text
 import tiny_run
 from tensorflow.core.protobuf import saved_model_pb2
+
+from t2t_lite.decode import translator
+from t2t_lite.imports import fairseq, imported
+from t2t_lite.serving import export
 
 SOURCE = pathlib.Path(__file__).with_name("saved_model_runner.c")
 
@@ -73,6 +79,22 @@ def test_c_program_translates_as_python_does(runner, export_dir, model, hostile)
         assert text == translation.text
         assert score == pytest.approx(translation.score, abs=2e-5)
         assert truncated == (translation.truncated or not translation.finished)
+
+
+@pytest.mark.integration
+def test_c_program_runs_what_was_imported(runner, tmp_path):
+    # Its text is cut by subword-nmt's merges, in the graph.
+    pieces = ["a", "dog", "run@@", "s", "an@@", "d", "cat", "the"]
+    foreign_numbers.write_fairseq(tmp_path, pieces)
+    (tmp_path / "codes").write_text("#version: 0.2\nd o\ndo g</w>\nr u\nru n\na n\n")
+    imported.write(fairseq.read(tmp_path), tmp_path / "run")
+    changes: dict[str, Any] = {"extra_length": 5, "length_penalty": "power", "early_stop": True}
+    export.export(tmp_path / "run", tmp_path / "export", **changes)
+    texts = ["a dog runs", "", " and  the ☃ cat"]
+    model = translator.Translator.from_output_dir(tmp_path / "run", **changes)
+    expected = [(t.text, pytest.approx(t.score, abs=2e-5)) for t in model.translate(texts)]
+    found = _run(runner, tmp_path / "export" / "1", [text.encode() for text in texts])
+    assert [(text, score) for text, score, _ in found] == expected
 
 
 @pytest.mark.integration
