@@ -1,13 +1,17 @@
-"""Real sentences decoded by us or, with the same weights, by CTranslate2; prints RESULT {json}.
+"""Real sentences decoded by us or, with the same weights, by CTranslate2, fairseq or OpenNMT-tf;
+prints RESULT {json}.
 
   python scripts/to_ctranslate2.py --output_dir=run --target=ct2_model
   python benchmarks/compare.py \\
     "python benchmarks/decode_text.py --source=test.en --output_dir=run --outputs=ours" \\
     "other/bin/python benchmarks/decode_text.py --source=test.en --ctranslate2=ct2_model"
 
-Beam 4 without length penalty and with strict ends, for which both searches are the same; --outputs
-writes translations. The figure (tok_s) is sentences a second, the median of three times after a
-first one.
+The others: --fairseq=model.pt --vocab=dict.txt, of sentences that are cut already;
+--opennmt_tf=model_dir --vocab=vocab.txt --sentencepiece=spm.model.
+
+Beam 4 without length penalty and with strict ends, for which the searches are the same but for
+OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The figure (tok_s)
+is sentences a second, the median of three times after a first one.
 """
 
 import argparse
@@ -28,11 +32,17 @@ def main() -> None:
     parser.add_argument("--checkpoint_path")
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--ctranslate2", help="a converted model: decode with CTranslate2")
+    parser.add_argument("--fairseq", help="a checkpoint: decode with fairseq")
+    parser.add_argument("--opennmt_tf", help="a model_dir: decode with OpenNMT-tf")
+    parser.add_argument("--vocab", help="fairseq's dict.txt, OpenNMT-tf's vocabulary")
+    parser.add_argument("--sentencepiece", help="the model that cuts OpenNMT-tf's text")
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--outputs", type=pathlib.Path, help="where the translations go")
     flags = parser.parse_args()
     sources = pathlib.Path(flags.source).read_text("utf-8").splitlines()
-    peer, decode = (_ctranslate2 if flags.ctranslate2 else _t2t_lite)(flags)
+    makers = {"ctranslate2": _ctranslate2, "fairseq": _fairseq, "opennmt_tf": _opennmt_tf}
+    maker = next((make for name, make in makers.items() if getattr(flags, name)), _t2t_lite)
+    peer, decode = maker(flags)
     decode(sources)
     times = []
     cpu = time.process_time()
@@ -98,6 +108,73 @@ def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], 
         return [pieces.DecodePieces(one.hypotheses[0]) for one in found]
 
     return f"CTranslate2 {ctranslate2.__version__} float32", decode
+
+
+def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+    import torch  # pyright: ignore[reportMissingImports]
+    from fairseq import data, sequence_generator  # pyright: ignore[reportMissingImports]
+    from fairseq.models import transformer  # pyright: ignore[reportMissingImports]
+
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    words = data.Dictionary.load(flags.vocab)
+    task = argparse.Namespace(source_dictionary=words, target_dictionary=words)
+    # It is a model that one has trained oneself: this executes its pickle.
+    state = torch.load(flags.fairseq, map_location="cpu", weights_only=False)
+    model = transformer.TransformerModel.build_model(state["cfg"]["model"], task)
+    model.load_state_dict(state["model"])
+    model.eval()
+    search = sequence_generator.SequenceGenerator([model], words, beam_size=BEAM, len_penalty=0)
+
+    def decode(sources: list[str]) -> list[str]:
+        ids = [words.encode_line(text, add_if_not_exist=False).long() for text in sources]
+        outputs = [""] * len(ids)
+        for places in _batches([len(one) for one in ids], flags.batch_size):
+            batch = [ids[place] for place in places]
+            padded = data.data_utils.collate_tokens(batch, words.pad(), left_pad=True)
+            lengths = torch.tensor([len(one) for one in batch])
+            inputs = {"src_tokens": padded, "src_lengths": lengths}
+            with torch.inference_mode():
+                found = search.generate([model], {"net_input": inputs})
+            for place, hypotheses in zip(places, found):
+                outputs[place] = words.string(hypotheses[0]["tokens"], "@@ ")
+        return outputs
+
+    return f"fairseq, torch {torch.__version__} float32", decode
+
+
+def _opennmt_tf(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+    import opennmt  # pyright: ignore[reportMissingImports]
+    import tensorflow as tf
+
+    tokenization = {"type": "SentencePieceTokenizer", "params": {"model": flags.sentencepiece}}
+    settings = {}
+    for side in ("source", "target"):
+        settings |= {f"{side}_vocabulary": flags.vocab, f"{side}_tokenization": tokenization}
+    model = opennmt.load_model(flags.opennmt_tf)
+    model.initialize(settings, params={"beam_width": BEAM, "length_penalty": 0})
+    model.create_variables()
+    checkpoint = tf.train.Checkpoint(model=model)
+    checkpoint.restore(tf.train.latest_checkpoint(flags.opennmt_tf)).expect_partial()
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def translate(texts: tf.Tensor) -> tf.Tensor:
+        return model(model.features_inputter.make_features(texts))[1]["text"][:, 0]
+
+    def decode(sources: list[str]) -> list[str]:
+        outputs = [""] * len(sources)
+        for places in _batches([len(text) for text in sources], flags.batch_size):
+            found = translate(tf.constant([sources[place] for place in places])).numpy()
+            for place, text in zip(places, found):
+                outputs[place] = text.decode()
+        return outputs
+
+    return f"OpenNMT-tf {opennmt.__version__} float32", decode
+
+
+def _batches(lengths: list[int], size: int) -> list[list[int]]:
+    """Return places in batches of similar length, the longest first."""
+    order = sorted(range(len(lengths)), key=lambda place: -lengths[place])
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 if __name__ == "__main__":

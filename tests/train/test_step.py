@@ -163,7 +163,12 @@ def test_an_update_without_a_finite_gradient_is_left_out():
         np.testing.assert_array_equal(variable, before[name], err_msg=name)
 
 
-def test_packed_rows_have_the_loss_of_single_ones():
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"start_vector": True, "source_eos": False, "first_position": 1}],
+    ids=["paper", "of OpenNMT-tf"],
+)
+def test_packed_rows_have_the_loss_of_single_ones(changes):
     pairs = [([5, 6, 1], [8, 1]), ([7, 1], [9, 9, 1]), ([4, 1], [3, 1])]
     single = {
         "inputs": tf.constant([[5, 6, 1], [7, 1, 0], [4, 1, 0]]),
@@ -184,7 +189,7 @@ def test_packed_rows_have_the_loss_of_single_ones():
             packed[key] = tf.constant([x + [0] * (width - len(x)) for x in (a, b)])
     results = []
     for batch in (single, packed):
-        made, model = _train_step(TINY)
+        made, model = _train_step(dataclasses.replace(TINY, **changes))
         result = made(batch, step=1, learning_rate=1e-3)
         results.append((result, [v.numpy() for v in model.named_variables().values()]))
     (plain, weights), (tight, other_weights) = results
