@@ -87,13 +87,14 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
     ],
     ids=str,
 )
-def test_cached_steps_equal_the_full_pass(changes):
-    model = _model(**changes)
+@pytest.mark.parametrize("batch_size", [2, 1])  # one sentence's memory is folded
+def test_cached_steps_equal_the_full_pass(changes, batch_size):
+    model, inputs = _model(**changes), INPUTS[:batch_size]
     num_rows = model.embedding.num_rows
-    for logits, histories in _step_through(model, INPUTS, num_beams=3, num_steps=7):
+    for logits, histories in _step_through(model, inputs, num_beams=3, num_steps=7):
         for n in range(3):
             targets = np.pad(histories[:, n], [(0, 0), (0, 1)])  # the last one is what is predicted
-            expected = model(INPUTS, tf.constant(targets))[:, -1]
+            expected = model(inputs, tf.constant(targets))[:, -1]
             # Sums of 16 to 24 products in another order: a few units in the 7th digit.
             np.testing.assert_allclose(logits[:, n, :num_rows], expected, atol=2e-5)
             assert (logits[:, n, num_rows:] < -1e8).all()
