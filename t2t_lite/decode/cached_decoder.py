@@ -25,8 +25,14 @@ import tensorflow as tf
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
-from t2t_lite.model import attention, compatibility, normalization, residual, transformer
-
+from t2t_lite.model import (
+    attention,
+    compatibility,
+    linear,
+    normalization,
+    residual,
+    transformer,
+)
 
 # Tokens of the longest source whose memory is folded: reading a longer one's takes more time than
 # the operations do that folding saves.
@@ -103,6 +109,7 @@ class CachedDecoder:
             *_softmax_weights(self.embedding_VD), dtype=softmax_type
         )
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
+        self.encoder_products = _encoder_products(model) if products == tf.int8 else {}
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
     def encode(self, inputs: tf.Tensor) -> State:
@@ -110,16 +117,14 @@ class CachedDecoder:
 
         If B is statically 1, the memory is folded.
         """
-        encoded = self.model.encode(inputs)
+        with linear.replaced(self.encoder_products):
+            encoded, memories = self._encoded(inputs)
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
         def empty(size):
             return tf.zeros([batch_size, hparams.num_heads, 0, size], self.dtype)
 
         layers = self.model.decoder_layers
-        memories = tuple(
-            KeysValues(*layer.cross_attention.keys_values(encoded.states)) for layer in layers
-        )
         if inputs.shape[0] == 1 and hparams.attention_function != "additive":
             pairs = zip(self.layers, memories)
             memories = tuple(weights.folded(memory, encoded.bias) for weights, memory in pairs)
@@ -129,6 +134,14 @@ class CachedDecoder:
             memories=memories,
             memory_bias=encoded.bias,
         )
+
+    def _encoded(
+        self, inputs: tf.Tensor
+    ) -> tuple[transformer.EncoderOutput, tuple[KeysValues, ...]]:
+        """Return what the model makes of the source, and its keys and values in each layer."""
+        encoded = self.model.encode(inputs)
+        attentions = [layer.cross_attention for layer in self.model.decoder_layers]
+        return encoded, tuple(KeysValues(*one.keys_values(encoded.states)) for one in attentions)
 
     def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
         """See beam_search.Decoder. Slots that no beam went through are left out, as far as all
@@ -251,7 +264,6 @@ class CachedDecoder:
         heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
         joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
-
 
     def _attend_folded(self, x: tf.Tensor, memory: FoldedMemory) -> tf.Tensor:
         """Let x [N, D] attend to the memory of one sentence; return [N, D]."""
@@ -425,6 +437,19 @@ class _LayerWeights(NamedTuple):
             folding_q_bias=heads(query_bias(cross)[:, None]) if cross.use_bias else None,
             folded_output_bias=output_bias(cross),
         )
+
+
+def _encoder_products(model: transformer.Transformer) -> dict[str, weight_products.Product]:
+    """Return products of integers with what is large of the weights that a source meets."""
+    kernels = [layer.cross_attention.kv for layer in model.decoder_layers]
+    for layer in model.encoder_layers:
+        kernels += [layer.self_attention.qkv, layer.self_attention.output_kernel]
+        kernels += [layer.feed_forward.kernel_1, layer.feed_forward.kernel_2]
+    return {
+        kernel.path: weight_products.product(tf.convert_to_tensor(kernel), dtype=tf.int8)
+        for kernel in kernels
+        if weight_products.is_large(kernel)
+    }
 
 
 def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:

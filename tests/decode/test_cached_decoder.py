@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.decode import cached_decoder, candidates
+from t2t_lite.decode import cached_decoder, candidates, products
 from t2t_lite.model import transformer
 
 TINY = config.HParams(
@@ -111,6 +111,17 @@ def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases):
             expected = model(INPUTS, tf.constant(targets))[:, -1].numpy()
             # Logits here are up to about 40.
             assert np.abs(logits[:, n] - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_integers_of_the_encoder_follow_the_model(monkeypatch):
+    monkeypatch.setattr(products, "_LARGE", 16)
+    model = _model()
+    found = cached_decoder.CachedDecoder(model, 2, "int8").encode(INPUTS)
+    exact = cached_decoder.CachedDecoder(model, 2).encode(INPUTS)
+    for memory, expected in zip(found.memories, exact.memories):
+        for x, y in zip(memory, expected):
+            # Each product rounds both factors by about 1 %, and there are nine in a row.
+            assert 0.001 < np.abs(x - y).mean() / np.abs(y).mean() < 0.1
 
 
 def test_padding_of_the_source_changes_nothing():
