@@ -51,7 +51,7 @@ class FoldedMemory(NamedTuple):
     rows x to attend: softmax(x `keys`^T + `bias`) `values`.
 
     A head's keys are K W_q^T and its values V W^O, so `keys` and `values` are [1, H S, D], heads
-    one below the other. `bias` [1, H S] is K b_q, and hides padding.
+    one below the other. `bias` [1, H, S] is K b_q, and hides padding.
     """
 
     keys: tf.Tensor
@@ -269,9 +269,9 @@ class CachedDecoder:
         """Let x [N, D] attend to the memory of one sentence; return [N, D]."""
         d_model = self.hparams.d_model
         scores = tf.matmul(x, tf.reshape(memory.keys, [-1, d_model]), transpose_b=True)
-        scores = tf.nn.bias_add(scores, tf.reshape(memory.bias, [-1]))
         # [N, H S] --> [N, H, S] --> [N, H S]
-        weights = tf.nn.softmax(tf.reshape(scores, [self.beam_size, self.hparams.num_heads, -1]))
+        scores = tf.reshape(scores, [self.beam_size, self.hparams.num_heads, -1])
+        weights = tf.nn.softmax(scores + memory.bias)
         weights = tf.reshape(weights, [self.beam_size, -1])
         return tf.matmul(weights, tf.reshape(memory.values, [-1, d_model]))
 
@@ -374,7 +374,7 @@ class _LayerWeights(NamedTuple):
         return FoldedMemory(
             keys=tf.reshape(tf.matmul(keys_HSK, self.folding_q), [1, -1, d_model]),
             values=tf.reshape(tf.matmul(values_HSK, self.folding_output), [1, -1, d_model]),
-            bias=tf.reshape(bias_HS, [1, -1]),
+            bias=bias_HS[None],
         )
 
     def add_cross_output_bias(self, x: tf.Tensor) -> tf.Tensor:
