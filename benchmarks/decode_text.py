@@ -123,7 +123,9 @@ def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list
     model = transformer.TransformerModel.build_model(state["cfg"]["model"], task)
     model.load_state_dict(state["model"])
     model.eval()
-    search = sequence_generator.SequenceGenerator([model], words, beam_size=BEAM, len_penalty=0)
+    search = sequence_generator.SequenceGenerator(
+        [model], words, beam_size=BEAM, len_penalty=0, min_len=0
+    )
 
     def decode(sources: list[str]) -> list[str]:
         ids = [words.encode_line(text, add_if_not_exist=False).long() for text in sources]
