@@ -416,7 +416,7 @@ class _LayerWeights(NamedTuple):
 
         qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
         num_queries = itself.num_heads * itself.d_k
-        qkv_bias = query_bias(itself)
+        qkv_bias, cross_bias = query_bias(itself), query_bias(cross)
         if qkv_bias is not None:
             qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
         return cls(
@@ -424,7 +424,7 @@ class _LayerWeights(NamedTuple):
                 tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
             ),
             self_output=product(itself.output_kernel, output_bias(itself)),
-            q=product(scaled(tf.convert_to_tensor(cross.q)), query_bias(cross)),
+            q=product(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
             cross_output=product(cross.output_kernel, output_bias(cross)),
             input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
             hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
@@ -438,8 +438,12 @@ class _LayerWeights(NamedTuple):
             activation=feed_forward.activation,
             folding_q=heads(_transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
             folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
-            folding_q_bias=heads(query_bias(cross)[:, None]) if cross.use_bias else None,
-            folded_output_bias=output_bias(cross),
+            folding_q_bias=None if cross_bias is None else heads(cross_bias[:, None]),
+            folded_output_bias=(
+                tf.cast(tf.convert_to_tensor(cross.output_bias), tf.float32)
+                if cross.use_bias
+                else None
+            ),
         )
 
 

@@ -191,14 +191,16 @@ class ServingModel(tf.Module):
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             with self._weights.used():
-                if not self._prefix:
-                    return tf.cond(
-                        cached_decoder.is_short_sentence(*tf.unstack(tf.shape(inputs))),
-                        lambda: model.translate_sentence(inputs[:1]),
-                        lambda: model.translate_ids(inputs),
-                    )
-                prefix = tf.constant([self._prefix], tf.int32)
-                return model.continue_ids(inputs, tf.tile(prefix, [tf.shape(inputs)[0], 1]))
+                if self._prefix:
+                    prefix = tf.constant([self._prefix], tf.int32)
+                    return model.continue_ids(inputs, tf.tile(prefix, [tf.shape(inputs)[0], 1]))
+                if num_kept > 1:  # a graph for one sentence would make the export larger still
+                    return model.translate_ids(inputs)
+                return tf.cond(
+                    cached_decoder.is_short_sentence(*tf.unstack(tf.shape(inputs))),
+                    lambda: model.translate_sentence(inputs[:1]),
+                    lambda: model.translate_ids(inputs),
+                )
 
         return _function(search, _IDS)
 
