@@ -90,6 +90,13 @@ class HParams:
     logits_bias: bool = fields.option(
         False, "The softmax has a bias for each id (Marian).", changes=MODEL
     )
+    parallel_heads: int = fields.option(
+        0,
+        "Blockwise parallel decoding: as many tokens are proposed at once, the first by the model, "
+        "the others by heads, which alone are trained, on the model of --warm_start_from; 0: none.",
+        at_least=0,
+        changes=MODEL,
+    )
     vocab_multiple: int = fields.option(
         8,
         "Rows of the embedding are rounded up to a multiple of this, which matrix units like.",
@@ -172,6 +179,10 @@ class HParams:
             raise errors.UserError(
                 "packing does not go with attention_window: rows of several sentences are not cut "
                 "into blocks; leave one of them out"
+            )
+        if self.parallel_heads == 1:
+            raise errors.UserError(
+                "parallel_heads is 0, or at least 2: the first token is proposed by the model itself"
             )
         if self.position_encoding != "learned" and self.d_model % 2:
             raise errors.UserError(

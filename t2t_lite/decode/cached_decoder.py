@@ -113,11 +113,17 @@ class CachedDecoder:
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         if self.hparams.attention_window:
             is_used &= self._is_near(state.slots, tf.shape(ancestry)[2])
-        kept = _columns(is_used, multiple=self.beam_size)
         new_slots = num_old + tf.range(num_new)
         new_slots = tf.repeat(new_slots[None], tf.shape(ancestry)[0], axis=0)
+        return self.resized(state, is_used, new_slots)
+
+    def resized(self, state: State, is_used: tf.Tensor, new_slots: tf.Tensor) -> State:
+        """Return the state without slots that are not used, bool [B, C], as far as all sentences
+        have such, and with new ones [B, any]."""
+        kept = _columns(is_used, multiple=self.beam_size)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
         columns = tf.repeat(kept[:, None], self.hparams.num_heads, axis=1)
+        num_new = tf.shape(new_slots)[1]
         # What lies in a new slot before it is written does not matter: it is nobody's.
         caches = tf.nest.map_structure(
             lambda cache: tf.pad(
@@ -131,25 +137,47 @@ class CachedDecoder:
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[candidates.Logits, State]:
         """See beam_search.Decoder."""
-        num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
-        slots = state.slots
-        num_slots = tf.shape(slots)[1]
-        num_rows = num_slots // self.beam_size
-        ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
-        step_slots = _StepSlots(
-            rows=ends - num_steps + position,
-            bias=self._bias(slots, ancestry, position),
-            num_slots=num_slots,
+        x, state = self.outputs(
+            ids,
+            position,
+            state,
+            bias=self._bias(state.slots, ancestry, position),
+            steps_left=tf.shape(ancestry)[2] - position,
         )
-        x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
-        x += self.model.position(position)
+        return self.logits(x), state
+
+    def outputs(
+        self,
+        ids: tf.Tensor,
+        positions: tf.Tensor,
+        state: State,
+        *,
+        bias: tf.Tensor,
+        steps_left: tf.Tensor,
+    ) -> tuple[tf.Tensor, State]:
+        """Return the decoder's outputs [B * N, D] after ids [B, N], and the new state.
+
+        Args:
+          ids: int32 [B, N].
+          positions: of the ids, whatever broadcasts to [B, N].
+          state: before this step.
+          bias: [B, 1, N, C], hides slots that a query may not see.
+          steps_left: how many steps, this one among them, the newest slots still have room for.
+        """
+        num_slots = tf.shape(state.slots)[1]
+        ends = tf.range(1, tf.shape(ids)[0] * self.hparams.num_heads + 1)
+        step_slots = _StepSlots(
+            rows=ends * (num_slots // self.beam_size) - steps_left, bias=bias, num_slots=num_slots
+        )
+        x = self.model.embedding(ids) + self.model.position(positions)
+        x = tf.reshape(x, [-1, self.hparams.d_model])
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
             x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_bias)
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
-        return self._logits(x), state._replace(caches=tuple(caches))
+        return x, state._replace(caches=tuple(caches))
 
     def _bias(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
@@ -163,7 +191,7 @@ class CachedDecoder:
         slots [B, C]."""
         return position - slots // self.beam_size <= self.hparams.attention_window
 
-    def _logits(self, x: tf.Tensor) -> candidates.Logits:
+    def logits(self, x: tf.Tensor) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
         x = self.model.softmax_inputs(x)
         logits = self.softmax(x)

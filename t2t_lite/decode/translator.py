@@ -20,7 +20,15 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, forced, options
+from t2t_lite.decode import (
+    batching,
+    beam_search,
+    blockwise,
+    cached_decoder,
+    candidates,
+    forced,
+    options,
+)
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
@@ -142,6 +150,8 @@ class Translator:
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
             _check_parsing(self.options)
+        if self.options.parallel_heads and len(self.models) > 1:
+            raise errors.UserError("parallel_heads is for one checkpoint, not for an ensemble")
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
         is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
         self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
@@ -362,8 +372,10 @@ class Translator:
             repairs=repairs,
         )
 
-    def _new_decoder(self) -> cached_decoder.CachedDecoder | cached_decoder.Ensemble:
+    def _new_decoder(self) -> Any:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
+            if self.options.parallel_heads:
+                return blockwise.BlockDecoder(self.models[0], self.options)
             return cached_decoder.of_models(self.models, self.options)
 
     def _search(
@@ -392,11 +404,21 @@ class Translator:
             num_words = self.grammar.count_words(inputs)
             grammar_state = self.grammar.start(num_words)
             max_lengths = tf.maximum(max_lengths, self.grammar.shortest_length(num_words))
+        emittable = candidates.EmittableIds(self.vocabulary.size, forbidden=self._forbidden_ids)
+        if isinstance(decoder, blockwise.BlockDecoder):
+            return blockwise.search(
+                decoder,
+                inputs,
+                self.options,
+                emittable=emittable,
+                max_lengths=max_lengths,
+                prefix_ids=prefix_ids,
+            ).hypotheses
         return beam_search.search(
             decoder,
             decoder.encode(inputs),
             self.options,
-            emittable=candidates.EmittableIds(self.vocabulary.size, forbidden=self._forbidden_ids),
+            emittable=emittable,
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
             uniforms=uniforms,
@@ -411,7 +433,7 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
         )
-    for name in ("sampling", "prefix", "min_length"):
+    for name in ("sampling", "prefix", "min_length", "parallel_heads"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"

@@ -13,7 +13,15 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.model import attention, embedding, feed_forward, normalization, position, residual
+from t2t_lite.model import (
+    attention,
+    embedding,
+    feed_forward,
+    normalization,
+    parallel_heads,
+    position,
+    residual,
+)
 from t2t_lite.model import dropout as dropouts
 
 
@@ -184,6 +192,14 @@ class Transformer(keras.Model):
         if hparams.pre_norm:
             self.encoder_norm = _norm(hparams, "encoder_norm")
             self.decoder_norm = _norm(hparams, "decoder_norm")
+        if hparams.parallel_heads:
+            self.parallel_heads = parallel_heads.ParallelHeads(
+                hparams.parallel_heads - 1,
+                hparams.d_model,
+                hparams.d_ff,
+                activation=hparams.activation,
+                dtype=policy,
+            )
         self.build()
 
     def build(self, input_shape=None):
@@ -196,6 +212,8 @@ class Transformer(keras.Model):
             layers += [self.logits_bias]
         if self.hparams.pre_norm:
             layers += [self.encoder_norm, self.decoder_norm]
+        if self.hparams.parallel_heads:
+            layers += [self.parallel_heads]
         for layer in layers:
             layer.build()
         self.built = True
@@ -254,6 +272,11 @@ class Transformer(keras.Model):
             x = layer(x, bias, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
+    def guesses(self, states: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+        """Return the states [..., P, D] that guess the P tokens after ids [...], given the states
+        [..., D] that predicted these; see parallel_heads."""
+        return self.parallel_heads(states, self.embedding(ids))
+
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """Return states [..., D] times the softmax's transposed matrix: float32 [..., V]."""
         matrix = tf.cast(self.softmax_matrix(), self.compute_dtype)
@@ -280,6 +303,14 @@ class Transformer(keras.Model):
         """Return every weight under its name in a checkpoint: "decoder_0/self_attention/qkv"."""
         prefix = f"{self.name}/"
         return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
+
+    def trained_variables(self) -> dict[str, tf.Variable]:
+        """Return what training changes of `named_variables`: all, or of a model with parallel heads
+        these alone."""
+        every = self.named_variables()
+        if not self.hparams.parallel_heads:
+            return every
+        return {k: v for k, v in every.items() if k.startswith(f"{parallel_heads.NAME}/")}
 
 
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
