@@ -180,6 +180,11 @@ class HParams:
                 "packing does not go with attention_window: rows of several sentences are not cut "
                 "into blocks; leave one of them out"
             )
+        if self.parallel_heads and self.packing:
+            raise errors.UserError(
+                "packing does not go with parallel_heads, whose training translates each source: "
+                "add packing=false"
+            )
         if self.parallel_heads == 1:
             raise errors.UserError(
                 "parallel_heads is 0, or at least 2: the first token is proposed by the model itself"

@@ -62,9 +62,7 @@ class BlockDecoder:
                 f"--warm_start_from and --hparams=parallel_heads={self.block_size}"
             )
         self.model = model
-        self._cached = cached_decoder.CachedDecoder(
-            model, self.block_size, options.products_dtype
-        )
+        self._cached = cached_decoder.CachedDecoder(model, self.block_size, options.products_dtype)
 
     def encode(self, inputs: tf.Tensor) -> cached_decoder.State:
         """Return the state before the first step of inputs [B, S]."""

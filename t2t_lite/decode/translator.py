@@ -154,7 +154,8 @@ class Translator:
             raise errors.UserError("parallel_heads is for one checkpoint, not for an ensemble")
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
         is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
-        self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
+        forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
+        self._emittable = candidates.EmittableIds(self.vocabulary.size, forbidden=forbidden)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
@@ -163,6 +164,7 @@ class Translator:
         self.sample_ids = tf.function(
             self._search, input_signature=[ids, ids, uniforms], autograph=False
         )
+        self.block_ids = tf.function(self._blocks, input_signature=[ids], autograph=False)
         self.force_ids = tf.function(self._force, input_signature=[ids, ids], autograph=False)
 
     @classmethod
@@ -287,6 +289,22 @@ class Translator:
         finally:
             pool.shutdown(cancel_futures=True)
 
+    def tokens_per_step(self, texts: Sequence[str]) -> float:
+        """Return how many tokens a step of blockwise parallel decoding makes: those of all outputs
+        over all steps. The options ask for parallel_heads."""
+        sources = self.task.encode(texts, self.options.max_source_length)
+        groups = batching.batches(
+            [len(source.ids) for source in sources],
+            batch_size=self.options.batch_size,
+            batch_tokens=self.options.batch_tokens,
+        )
+        num_tokens = num_steps = 0
+        for group in groups:
+            blocks = self.block_ids(batching.pad([sources[place].ids for place in group]))
+            num_tokens += int(tf.reduce_sum(blocks.hypotheses.lengths))
+            num_steps += int(tf.reduce_sum(blocks.steps))
+        return num_tokens / max(num_steps, 1)
+
     def _translate_batch(
         self,
         indices: Sequence[int],
@@ -394,37 +412,45 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
+        if self.options.parallel_heads:
+            return self._blocks(inputs, prefix_ids).hypotheses
         decoder = self._decoder()
-        lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
-        max_lengths = lengths + self.options.extra_length
-        if prefix_ids is not None:
-            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
+        max_lengths = self._max_lengths(inputs, prefix_ids)
         grammar_state = ()
         if self.grammar:
             num_words = self.grammar.count_words(inputs)
             grammar_state = self.grammar.start(num_words)
             max_lengths = tf.maximum(max_lengths, self.grammar.shortest_length(num_words))
-        emittable = candidates.EmittableIds(self.vocabulary.size, forbidden=self._forbidden_ids)
-        if isinstance(decoder, blockwise.BlockDecoder):
-            return blockwise.search(
-                decoder,
-                inputs,
-                self.options,
-                emittable=emittable,
-                max_lengths=max_lengths,
-                prefix_ids=prefix_ids,
-            ).hypotheses
         return beam_search.search(
             decoder,
             decoder.encode(inputs),
             self.options,
-            emittable=emittable,
+            emittable=self._emittable,
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
             uniforms=uniforms,
             grammar=self.grammar,
             grammar_state=grammar_state,
         )
+
+    def _blocks(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None) -> blockwise.Blocks:
+        """Translate ids [B, S] by blockwise parallel decoding; `block_ids(inputs)` is this."""
+        return blockwise.search(
+            self._decoder(),
+            inputs,
+            self.options,
+            emittable=self._emittable,
+            max_lengths=self._max_lengths(inputs, prefix_ids),
+            prefix_ids=prefix_ids,
+        )
+
+    def _max_lengths(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None) -> tf.Tensor:
+        """Return the most tokens [B] of each output."""
+        max_lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
+        max_lengths += self.options.extra_length
+        if prefix_ids is not None:
+            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
+        return max_lengths
 
 
 def _check_parsing(decode_options: options.DecodeOptions) -> None:
