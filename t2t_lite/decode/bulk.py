@@ -105,7 +105,7 @@ class _Decode(apache_beam.DoFn):
             self._model, lines, report, form=self._job.form, first_line=first_line
         )
         path = self._job.part(index, self._num_windows)
-        text_files.write_lines(path, formats.lines(outputs))
+        text_files.write_lines(path, files.lines_of(outputs))
         for name, counter in self._counters.items():
             counter.inc(getattr(report, name))
 

@@ -264,6 +264,12 @@ def writer(
     return lambda translation, _: line(translation, is_nbest=is_nbest)
 
 
+def lines_of(outputs: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of outputs: one each, or in the form "moses" one for each hypothesis."""
+    for output in outputs:
+        yield from output.split("\n")
+
+
 def _write(
     target: Path,
     job: dict[str, Any],
@@ -272,14 +278,14 @@ def _write(
 ) -> None:
     """Write output lines; to a file by way of a journal, which goes when the file is there."""
     if text_files.is_special(target):
-        text_files.write_lines(target, formats.lines(outputs(None)))
+        text_files.write_lines(target, lines_of(outputs(None)))
         return
     if os.path.isdir(target):
         raise errors.UserError(f"{target} is a folder: give a file to write to")
     with journal.Journal(target, job) as kept:
         collections.deque(outputs(kept), maxlen=0)
         report.kept_as = kept.kept_as
-        text_files.write_lines(target, formats.lines(kept.outputs()))
+        text_files.write_lines(target, lines_of(kept.outputs()))
         kept.delete()
 
 

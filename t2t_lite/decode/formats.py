@@ -6,18 +6,11 @@ moses  0 ||| Ein Hund rennt. ||| -0.61       a line for each hypothesis, inputs 
 """
 
 import json
-from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from t2t_lite.decode import translator
 
 Form = Literal["text", "jsonl", "moses"]
-
-
-def lines(outputs: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of outputs, of which each may have several."""
-    for output in outputs:
-        yield from output.split("\n")
 
 
 def moses(translation: translator.Translation, number: int) -> str:
