@@ -187,7 +187,7 @@ class HParams:
             )
         if self.parallel_heads == 1:
             raise errors.UserError(
-                "parallel_heads is 0, or at least 2: the first token is proposed by the model itself"
+                "parallel_heads is 0, or at least 2: the first token is the model's own proposal"
             )
         if self.position_encoding != "learned" and self.d_model % 2:
             raise errors.UserError(

@@ -241,7 +241,7 @@ def _step(
     )
     logits = decoder.logits(outputs)
     positions_Bk = sentences.lengths[:, None] + tf.range(decoder.block_size)
-    # Zeros. tf.zeros of that size would be moved out of both loops, and keep the batch's first size.
+    # Zeros. tf.zeros would be moved out of both loops, and keep the size of the whole batch.
     no_scores = tf.cast(tf.reshape(positions_Bk, [-1, 1]) < 0, tf.float32)
     chosen = candidates.extend(
         logits,

@@ -30,9 +30,9 @@ class DecodeOptions:
     )
     parallel_heads: int = fields.option(
         0,
-        "Greedy decoding (beam_size=1), so many tokens at once: the model proposes one, its parallel "
-        "heads the others, and those that are what greedy decoding chooses are taken. 0: one at a "
-        "time.",
+        "Greedy decoding (beam_size=1), so many tokens at once: the model proposes one, its "
+        "parallel heads the others, and those that are what greedy decoding chooses are taken. 0: "
+        "one at a time.",
         at_least=0,
     )
     accept_top: int = fields.option(
@@ -99,12 +99,12 @@ class DecodeOptions:
     def _check_parallel_heads(self) -> None:
         if self.parallel_heads == 1:
             raise errors.UserError(
-                "parallel_heads is 0, or at least 2: the first token is proposed by the model itself"
+                "parallel_heads is 0, or at least 2: the first token is the model's own proposal"
             )
         if self.parallel_heads and (self.sampling or self.beam_size > 1 or self.min_length > 1):
             raise errors.UserError(
-                "parallel_heads is for greedy decoding: add beam_size=1, and leave out sampling and "
-                "min_length"
+                "parallel_heads is for greedy decoding: add beam_size=1, and leave out sampling "
+                "and min_length"
             )
         if not self.parallel_heads:
             self._refuse_changed(_OF_PARALLEL_HEADS, "parallel_heads: add parallel_heads=4")

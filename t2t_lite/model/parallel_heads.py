@@ -5,9 +5,9 @@ state, given token t, by one more feed-forward sub-layer, whose output goes thro
 the model has:
 
     x = state + embedding of token t
-    head_i(x) = LayerNorm_i(x + max(0, x W1_i + b1_i) W2_i + b2_i)
+    head_i = LayerNorm_i(state + max(0, x W1_i + b1_i) W2_i + b2_i)
 
-The paper's heads see the state alone; but once they are asked, token t is known.
+The paper's heads see the state alone; but when they are asked, token t is known.
 
 Shapes: D d_model, F d_ff, P heads; all leading axes are flattened into N.
 """
@@ -55,8 +55,9 @@ class ParallelHeads(keras.layers.Layer):
           states: float32 [..., D], the decoder's.
           embedded: float32 [..., D], the embedding of the token that each state's position has.
         """
-        x = states + embedded
-        hidden = linear.project(x, tf.convert_to_tensor(self.kernel_1), self.compute_dtype)
+        hidden = linear.project(
+            states + embedded, tf.convert_to_tensor(self.kernel_1), self.compute_dtype
+        )
         hidden = self.activation(linear.add_bias(hidden, tf.convert_to_tensor(self.bias_1)))
         # [..., P F] --> [P, N, F], one product a head
         hidden = tf.reshape(hidden, [-1, self.num_heads, self.d_ff])
@@ -65,9 +66,9 @@ class ParallelHeads(keras.layers.Layer):
             tf.convert_to_tensor(self.kernel_2), [self.num_heads, self.d_ff, self.d_model]
         )
         y_PND = tf.cast(tf.matmul(hidden_PNF, tf.cast(kernel_PFD, self.compute_dtype)), tf.float32)
-        shape = tf.concat([tf.shape(x)[:-1], [self.num_heads, self.d_model]], 0)
+        shape = tf.concat([tf.shape(states)[:-1], [self.num_heads, self.d_model]], 0)
         y = tf.reshape(tf.transpose(y_PND, [1, 0, 2]), shape)
-        y += x[..., None, :] + tf.cast(tf.convert_to_tensor(self.bias_2), tf.float32)
+        y += states[..., None, :] + tf.cast(tf.convert_to_tensor(self.bias_2), tf.float32)
         normalized, _ = normalization.standardized(y)
         scale, bias = (
             tf.cast(tf.convert_to_tensor(weight), tf.float32) for weight in (self.scale, self.bias)

@@ -11,7 +11,6 @@ from t2t_lite.model import transformer
 from t2t_lite.tasks import task as tasks
 from t2t_lite.train import metrics, step
 
-
 _TOKENS_PER_STEP = "tokens_per_step"
 
 

@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite import errors
 from t2t_lite.decode import blockwise, candidates, options, translator
 
 HPARAMS = dataclasses.replace(tiny_run.HPARAMS, parallel_heads=4)
