@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
+from t2t_lite import errors
 from t2t_lite.decode import blockwise, candidates, options, translator
 
 HPARAMS = dataclasses.replace(tiny_run.HPARAMS, parallel_heads=4)
@@ -153,3 +154,79 @@ def test_outputs_do_not_depend_on_the_batch():
         length = int(alone.lengths[0, 0])
         assert length == together.lengths[row, 0]
         np.testing.assert_array_equal(alone.ids[0, 0], together.ids[row, 0, :length])
+
+
+@pytest.mark.parametrize("precision", ["mixed", "mixed_int8"])
+def test_rounded_products_choose_as_greedy_decoding_does(precision):
+    """Integers are those of a row alone; what bfloat16 sums in another order is the same here."""
+    model, inputs = _model(), _inputs()
+    greedy = translator.Translator(
+        model,
+        tiny_run.task(),
+        options.for_model(model.hparams, beam_size=1, precision=precision),
+        frozen=True,
+    ).translate_ids(inputs)
+    _, (found, _) = _run(
+        model, inputs, wrong=0.3, remembered=greedy.ids.numpy()[:, 0], precision=precision
+    )
+    np.testing.assert_array_equal(found.ids, greedy.ids)
+
+
+def test_a_prefix_is_what_outputs_begin_with():
+    model, inputs = _model(), _inputs(8)
+    lengths = [0, 1, 2, 3, 4, 5, 5, 5]
+    prefixes = np.random.default_rng(2).integers(3, 300, [8, 5]).astype(np.int32)
+    prefixes[np.arange(5) >= np.array(lengths)[:, None]] = 0
+    prefixes = tf.constant(prefixes)
+    greedy = _translator(model).continue_ids(inputs, prefixes)
+    for wrong in (None, 0.3):
+        _, (found, _) = _run(
+            model, inputs, wrong=wrong, remembered=greedy.ids.numpy()[:, 0], prefix_ids=prefixes
+        )
+        _equal(found, greedy)
+
+
+def test_what_is_close_enough_is_accepted():
+    """Each output token is the first proposal, as far as it is among the likeliest, or close."""
+    model, inputs = _model(), _inputs(8)
+    greedy = _translator(model).translate_ids(inputs)
+    for changes in ({"accept_top": 5}, {"accept_distance": 1.5}):
+        _, (found, _) = _run(
+            model, inputs, wrong=0.3, remembered=greedy.ids.numpy()[:, 0], **changes
+        )
+        assert (found.ids.shape != greedy.ids.shape) or (found.ids != greedy.ids).numpy().any()
+        lengths = found.lengths[:, 0].numpy()
+        log_probabilities = tf.nn.log_softmax(model(inputs, found.ids[:, 0])).numpy()
+        log_probabilities[:, :, [0, 2]] = -1e9
+        log_probabilities = log_probabilities[:, :, : model.vocab_size]
+        for row, length in enumerate(lengths):
+            total = 0.0
+            for place, token in enumerate(found.ids[row, 0, :length].numpy()):
+                likely = log_probabilities[row, place]
+                total += likely[token]
+                if "accept_top" in changes:
+                    assert (likely > likely[token]).sum() < 5
+                else:
+                    assert likely.max() - likely[token] < 1.5 + 1e-4
+            penalty = ((5 + length) / 6) ** model.hparams.alpha
+            assert float(found.scores[row, 0]) == pytest.approx(total / penalty, abs=1e-3)
+
+
+def test_a_model_needs_as_many_heads():
+    texts = tiny_run.SENTENCES
+    for model, expected in (
+        (_model(), "parallel_heads=5: the model has 4 parallel heads"),
+        (tiny_run.model(), "the model has no parallel heads; train them with --warm_start_from"),
+    ):
+        with pytest.raises(errors.UserError, match=expected):
+            _translator(model, parallel_heads=5).translate(texts)
+    with pytest.raises(errors.UserError, match="for one checkpoint, not for an ensemble"):
+        _translator_of([_model(), _model()])
+    # fewer than there are do
+    expected = [t.ids for t in _translator(_model()).translate(texts)]
+    assert [t.ids for t in _translator(_model(), parallel_heads=2).translate(texts)] == expected
+
+
+def _translator_of(models):
+    decode_options = options.for_model(HPARAMS, beam_size=1, parallel_heads=4)
+    return translator.Translator(models, tiny_run.task(), decode_options)

@@ -115,7 +115,7 @@ def test_losses_are_of_the_tokens_that_follow():
     """By a loop over heads and positions, with probabilities made one by one."""
     model = tiny_run.model(hparams=HPARAMS)
     inputs = tf.constant([[7, 9, 30, 1], [5, 6, 1, 0]])
-    targets = np.array([[8, 20, 9, 1], [11, 1, 0, 0]])
+    targets = np.array([[8, 20, 9, 1], [11, 1, 0, 0]], np.int32)
     weights = np.array([[1, 1, 1, 1], [1, 1, 0, 0]], np.float32) / 6
     batch = {"inputs": inputs, "targets": tf.constant(targets), "weights": tf.constant(weights)}
     found = heads.losses(model, batch, label_smoothing=0.0)
