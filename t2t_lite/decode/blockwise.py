@@ -28,7 +28,7 @@ import tensorflow as tf
 from t2t_lite import errors
 from t2t_lite.decode import beam_search, cached_decoder, candidates
 from t2t_lite.decode import options as decode_options
-from t2t_lite.model import attention, transformer
+from t2t_lite.model import attention, parallel_heads, transformer
 from t2t_lite.text import vocabulary as vocabularies
 
 _NOBODYS = -1
@@ -66,7 +66,7 @@ class BlockDecoder:
 
     def encode(self, inputs: tf.Tensor) -> cached_decoder.State:
         """Return the state before the first step of inputs [B, S]."""
-        return self._cached.encode(inputs)
+        return self._cached.encode(inputs, [self.model.parallel_heads.cross_attention])
 
     def grow(self, state: cached_decoder.State, num_steps: int) -> cached_decoder.State:
         """Return the state with slots for num_steps more steps."""
@@ -118,12 +118,15 @@ class BlockDecoder:
             logits = logits._replace(states=states)
         return logits
 
-    def proposals(self, outputs: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
+    def proposals(
+        self, outputs: tf.Tensor, ids: tf.Tensor, state: cached_decoder.State
+    ) -> tf.Tensor:
         """Return int32 [B, k - 1], what may follow ids [B], which came of outputs [B, D]."""
         num_proposals = self.block_size - 1
-        outputs = tf.reshape(outputs, [-1, self.model.hparams.d_model])
-        states = self.model.guesses(outputs, ids)[:, :num_proposals]
-        states = tf.reshape(states, [-1, states.shape[-1]])
+        outputs = tf.reshape(outputs, [-1, 1, self.model.hparams.d_model])
+        memory = parallel_heads.Memory(*state.memories[-1], state.memory_bias)
+        states = self.model.guesses(outputs, ids[:, None], memory)[:, 0, :num_proposals]
+        states = tf.reshape(states, [-1, self.model.hparams.d_model])
         logits = self._cached.softmax(self.model.softmax_inputs(states))
         best = tf.argmax(logits, axis=1, output_type=tf.int32)
         return tf.reshape(best, [-1, num_proposals])
@@ -153,6 +156,11 @@ class _Sentences(NamedTuple):
     steps: tf.Tensor  # [B]
     is_active: tf.Tensor  # [B] bool, not done
     state: cached_decoder.State
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether any output may have one."""
+        return self.prefix_ids.shape[1] != 1
 
 
 class _Results(NamedTuple):
@@ -241,13 +249,16 @@ def _step(
     )
     logits = decoder.logits(outputs)
     positions_Bk = sentences.lengths[:, None] + tf.range(decoder.block_size)
+    rules = candidates.Rules()
+    if sentences.has_prefix:
+        rules = candidates.Rules(forced_ids=tf.reshape(_forced(sentences, positions_Bk), [-1]))
     # Zeros. tf.zeros would be moved out of both loops, and keep the size of the whole batch.
     no_scores = tf.cast(tf.reshape(positions_Bk, [-1, 1]) < 0, tf.float32)
     chosen = candidates.extend(
         logits,
         no_scores,
         1,
-        rules=candidates.Rules(forced_ids=tf.reshape(_forced(sentences, positions_Bk), [-1])),
+        rules=rules,
         emittable=emittable,
         options=options,
     )
@@ -264,9 +275,10 @@ def _step(
     last_ids = tf.gather(ids_Bk, last, batch_dims=1)
     lengths = sentences.lengths + num_new
     is_new_Bk = tf.range(decoder.block_size) < num_new[:, None]
-    proposals = decoder.proposals(tf.gather(outputs, last, batch_dims=1), last_ids)
-    forced = _forced(sentences, lengths[:, None] + tf.range(decoder.block_size - 1))
-    proposals = tf.where(forced != vocabularies.PAD_ID, forced, proposals)
+    proposals = decoder.proposals(tf.gather(outputs, last, batch_dims=1), last_ids, state)
+    if sentences.has_prefix:
+        forced = _forced(sentences, lengths[:, None] + tf.range(decoder.block_size - 1))
+        proposals = tf.where(forced != vocabularies.PAD_ID, forced, proposals)
     after = sentences._replace(
         ids=tf.concat([last_ids[:, None], proposals], axis=1),
         lengths=lengths,
@@ -298,7 +310,9 @@ def _num_accepted(
         & (ids[:, :-1] != emittable.eos_id)
         & (sentences.lengths[:, None] + places < sentences.max_lengths[:, None])
     )
-    return 1 + tf.reduce_sum(tf.math.cumprod(tf.cast(follows, tf.int32), axis=1), axis=1)
+    # The place of the first that does not follow, k - 1 where all do.
+    stops = tf.pad(tf.cast(~follows, tf.int32), [[0, 0], [0, 1]], constant_values=1)
+    return 1 + tf.argmax(stops, axis=1, output_type=tf.int32)
 
 
 def _approximate(
@@ -322,7 +336,9 @@ def _approximate(
     if options.accept_distance:
         is_close |= distances <= options.accept_distance
     is_close &= tf.gather(emittable.may_emit(values.shape[2]), proposals)
-    is_close &= _forced(sentences, sentences.lengths[:, None] + tf.range(block_size - 1)) == 0
+    if sentences.has_prefix:
+        positions = sentences.lengths[:, None] + tf.range(block_size - 1)
+        is_close &= _forced(sentences, positions) == vocabularies.PAD_ID
     unchanged = ids[:, -1:], scores[:, -1:]
     return (
         tf.concat([tf.where(is_close, proposals, choices), unchanged[0]], axis=1),

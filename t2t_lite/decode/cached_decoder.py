@@ -87,8 +87,11 @@ class CachedDecoder:
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
-    def encode(self, inputs: tf.Tensor) -> State:
-        """Return the state before the first step: no slots, and the memory of inputs [B, S]."""
+    def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
+        """Return the state before the first step: no slots, and the memory of inputs [B, S].
+
+        After those of the layers come the memories of `more` cross-attentions.
+        """
         encoded = self.model.encode(inputs)
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
@@ -96,12 +99,11 @@ class CachedDecoder:
             return tf.zeros([batch_size, hparams.num_heads, 0, size], self.dtype)
 
         layers = self.model.decoder_layers
+        attentions = [*(layer.cross_attention for layer in layers), *more]
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
-            memories=tuple(
-                KeysValues(*layer.cross_attention.keys_values(encoded.states)) for layer in layers
-            ),
+            memories=tuple(KeysValues(*each.keys_values(encoded.states)) for each in attentions),
             memory_bias=encoded.bias,
         )
 

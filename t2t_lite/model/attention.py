@@ -169,10 +169,16 @@ class MultiHeadAttention(keras.layers.Layer):
           [B, T, D] in the compute type.
         """
         if self.cross:
-            (queries,) = self._heads(x, self.q, [self.d_k])
-            keys, values = self.keys_values(memory)
-        else:
-            queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
+            return self.attend(x, *self.keys_values(memory), bias=bias, noise=noise)
+        queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
+        return self._attend(queries, keys, values, bias=bias, noise=noise)
+
+    def attend(self, x, keys, values, *, bias=None, noise=None):
+        """Attend from x [B, T, D] to a memory whose `keys_values` are given; see call."""
+        (queries,) = self._heads(x, self.q, [self.d_k])
+        return self._attend(queries, keys, values, bias=bias, noise=noise)
+
+    def _attend(self, queries, keys, values, *, bias, noise):
         if self.use_bias:
             queries += tf.cast(self.query_bias(), queries.dtype)
         _record(self, Attended(queries, keys, bias, self._weights))

@@ -73,21 +73,7 @@ class _StackLayer(keras.layers.Layer):
         self.feed_forward_norm.build()
 
     def _attention(self, name: str, *, cross: bool = False) -> attention.MultiHeadAttention:
-        return attention.MultiHeadAttention(
-            self.hparams.d_model,
-            self.hparams.num_heads,
-            d_k=self.hparams.d_k,
-            d_v=self.hparams.d_v,
-            cross=cross,
-            qkv_gain=self.hparams.qkv_gain,
-            attention_dropout=self.hparams.attention_dropout,
-            use_bias=self.hparams.attention_bias,
-            function=self.hparams.attention_function,
-            window=0 if cross else self.hparams.attention_window,
-            causal=self.is_causal,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        return _attention(self.hparams, name, self.dtype_policy, cross=cross, causal=self.is_causal)
 
     def _residual(self, noise):
         """Return the function (x, sublayer, norm) that adds a sub-layer: see residual."""
@@ -195,8 +181,9 @@ class Transformer(keras.Model):
         if hparams.parallel_heads:
             self.parallel_heads = parallel_heads.ParallelHeads(
                 hparams.parallel_heads - 1,
-                hparams.d_model,
-                hparams.d_ff,
+                _attention(hparams, "cross_attention", policy, cross=True),
+                d_model=hparams.d_model,
+                d_ff=hparams.d_ff,
                 activation=hparams.activation,
                 dtype=policy,
             )
@@ -272,10 +259,12 @@ class Transformer(keras.Model):
             x = layer(x, bias, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
-    def guesses(self, states: tf.Tensor, ids: tf.Tensor) -> tf.Tensor:
-        """Return the states [..., P, D] that guess the P tokens after ids [...], given the states
-        [..., D] that predicted these; see parallel_heads."""
-        return self.parallel_heads(states, self.embedding(ids))
+    def guesses(
+        self, states: tf.Tensor, ids: tf.Tensor, memory: parallel_heads.Memory
+    ) -> tf.Tensor:
+        """Return the states [B, T, P, D] that guess the P tokens after ids [B, T], given the states
+        [B, T, D] that predicted these; see parallel_heads."""
+        return self.parallel_heads(states, self.embedding(ids), memory)
 
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """Return states [..., D] times the softmax's transposed matrix: float32 [..., V]."""
@@ -315,3 +304,23 @@ class Transformer(keras.Model):
 
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
     return normalization.LayerNorm(hparams.d_model, name=name, dtype="float32")
+
+
+def _attention(
+    hparams: config.HParams, name: str, policy, *, cross: bool = False, causal: bool = False
+) -> attention.MultiHeadAttention:
+    return attention.MultiHeadAttention(
+        hparams.d_model,
+        hparams.num_heads,
+        d_k=hparams.d_k,
+        d_v=hparams.d_v,
+        cross=cross,
+        qkv_gain=hparams.qkv_gain,
+        attention_dropout=hparams.attention_dropout,
+        use_bias=hparams.attention_bias,
+        function=hparams.attention_function,
+        window=0 if cross else hparams.attention_window,
+        causal=causal,
+        name=name,
+        dtype=policy,
+    )

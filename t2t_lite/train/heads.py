@@ -87,8 +87,11 @@ def losses(
     is. No gradient goes further back than the heads.
     """
     targets, weights = batch["targets"], batch["weights"]
-    states = tf.stop_gradient(model.decode(targets, model.encode(batch["inputs"])))
-    guesses_BTPD = model.guesses(states, targets)
+    encoded = model.encode(batch["inputs"])
+    states = tf.stop_gradient(model.decode(targets, encoded))
+    keys, values = model.parallel_heads.cross_attention.keys_values(encoded.states)
+    memory = parallel_heads.Memory(keys, values, encoded.bias)
+    guesses_BTPD = model.guesses(states, targets, memory)
     num_heads = guesses_BTPD.shape[2]
 
     def following(x: tf.Tensor) -> tf.Tensor:
