@@ -81,7 +81,8 @@ class ParallelHeads(keras.layers.Layer):
           memory: the source's Memory.
         """
         x = states + embedded
-        attended = self.cross_attention.attend(x, memory.keys, memory.values, bias=memory.bias)
+        keys_values = memory.keys, memory.values
+        attended = self.cross_attention(x, keys_values=keys_values, bias=memory.bias)
         x = self.norm(x + tf.cast(attended, tf.float32))
         hidden = linear.project(x, tf.convert_to_tensor(self.kernel_1), self.compute_dtype)
         hidden = self.activation(linear.add_bias(hidden, tf.convert_to_tensor(self.bias_1)))

@@ -88,8 +88,10 @@ def losses(
     """
     targets, weights = batch["targets"], batch["weights"]
     encoded = model.encode(batch["inputs"])
-    states = tf.stop_gradient(model.decode(targets, encoded))
-    keys, values = model.parallel_heads.cross_attention.keys_values(encoded.states)
+    states, sources = (
+        tf.stop_gradient(x) for x in (model.decode(targets, encoded), encoded.states)
+    )
+    keys, values = model.parallel_heads.cross_attention.keys_values(sources)
     memory = parallel_heads.Memory(keys, values, encoded.bias)
     guesses_BTPD = model.guesses(states, targets, memory)
     num_heads = guesses_BTPD.shape[2]
