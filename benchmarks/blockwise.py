@@ -31,16 +31,11 @@ def main() -> None:
     ways: dict[str, dict[str, Any]] = {"greedy": {"beam_size": 1}}
     for k in flags.parallel_heads:
         ways[f"blocks of {k}"] = {"beam_size": 1, "parallel_heads": k}
+    most: dict[str, Any] = {"beam_size": 1, "parallel_heads": flags.parallel_heads[-1]}
     for top in flags.accept_top:
-        k = flags.parallel_heads[-1]
-        ways[f"blocks of {k}, top {top}"] = {
-            "beam_size": 1, "parallel_heads": k, "accept_top": top
-        }  # fmt: skip
+        ways[f"top {top}"] = {**most, "accept_top": top}
     for distance in flags.accept_distance:
-        k = flags.parallel_heads[-1]
-        ways[f"blocks of {k}, within {distance}"] = {
-            "beam_size": 1, "parallel_heads": k, "accept_distance": distance
-        }  # fmt: skip
+        ways[f"within {distance}"] = {**most, "accept_distance": distance}
     if not flags.no_beam:
         ways["beam 4"] = {"beam_size": 4}
     models = {
