@@ -11,6 +11,8 @@ import tiny_run
 from t2t_lite import errors
 from t2t_lite.decode import blockwise, candidates, options, translator
 
+pytestmark = pytest.mark.integration  # each traces several graphs
+
 HPARAMS = dataclasses.replace(tiny_run.HPARAMS, parallel_heads=4)
 VARIANTS = [
     {},
