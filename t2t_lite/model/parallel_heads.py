@@ -84,7 +84,7 @@ class ParallelHeads(keras.layers.Layer):
         keys_values = memory.keys, memory.values
         attended = self.cross_attention(x, keys_values=keys_values, bias=memory.bias)
         x = self.norm(x + tf.cast(attended, tf.float32))
-        hidden = linear.project(x, tf.convert_to_tensor(self.kernel_1), self.compute_dtype)
+        hidden = linear.project(x, self.kernel_1, self.compute_dtype)
         hidden = self.activation(linear.add_bias(hidden, tf.convert_to_tensor(self.bias_1)))
         # [B, T, P F] --> [P, B T, F], one product a head
         hidden = tf.reshape(hidden, [-1, self.num_heads, self.d_ff])
