@@ -45,7 +45,7 @@ def main() -> None:
         for name, way in ways.items()
     }
     lines = flags.source.read_text("utf-8").splitlines()
-    results = {name: {"decoding": name} for name in models}
+    results: dict[str, dict[str, Any]] = {name: {"decoding": name} for name in models}
     greedy = None
     for name, model in models.items():
         outputs = model.translate(lines)

@@ -124,7 +124,9 @@ class BlockDecoder:
         """Return int32 [B, k - 1], what may follow ids [B], which came of outputs [B, D]."""
         num_proposals = self.block_size - 1
         outputs = tf.reshape(outputs, [-1, 1, self.model.hparams.d_model])
-        memory = parallel_heads.Memory(*state.memories[-1], state.memory_bias)
+        own = state.memories[-1]
+        assert isinstance(own, cached_decoder.KeysValues)  # it is never folded
+        memory = parallel_heads.Memory(own.keys, own.values, state.memory_bias)
         states = self.model.guesses(outputs, ids[:, None], memory)[:, 0, :num_proposals]
         states = tf.reshape(states, [-1, self.model.hparams.d_model])
         logits = self._cached.softmax(self.model.softmax_inputs(states))
