@@ -110,6 +110,13 @@ class HParams:
         above=0,
         changes=MODEL,
     )
+    parallel_heads: int = fields.option(
+        0,
+        "Blockwise parallel decoding: as many tokens are proposed at once, the first by the model, "
+        "the others by heads, which alone are trained, on the model of --warm_start_from; 0: none.",
+        at_least=0,
+        changes=MODEL,
+    )
     vocab_multiple: int = fields.option(
         8,
         "Rows of the embedding are rounded up to a multiple of this, which matrix units like.",
@@ -192,6 +199,15 @@ class HParams:
             raise errors.UserError(
                 "packing does not go with attention_window: rows of several sentences are not cut "
                 "into blocks; leave one of them out"
+            )
+        if self.parallel_heads and self.packing:
+            raise errors.UserError(
+                "packing does not go with parallel_heads, whose training translates each source: "
+                "add packing=false"
+            )
+        if self.parallel_heads == 1:
+            raise errors.UserError(
+                "parallel_heads is 0, or at least 2: the first token is the model's own proposal"
             )
         if self.position_encoding != "learned" and self.d_model % 2:
             raise errors.UserError(

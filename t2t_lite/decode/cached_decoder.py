@@ -69,7 +69,7 @@ class State(NamedTuple):
 
     slots: tf.Tensor
     caches: tuple[KeysValues, ...]
-    memories: tuple[KeysValues, ...] | tuple[FoldedMemory, ...]
+    memories: tuple[KeysValues | FoldedMemory, ...]
     memory_bias: tf.Tensor
 
 
@@ -112,13 +112,15 @@ class CachedDecoder:
         self.encoder_products = _encoder_products(model) if products == tf.int8 else {}
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
-    def encode(self, inputs: tf.Tensor) -> State:
+    def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].
 
-        If B is statically 1, the memory is folded.
+        If B is statically 1, the memory is folded. After those of the layers come the memories of
+        `more` cross-attentions, as they are.
         """
         with linear.replaced(self.encoder_products):
             encoded, memories = self._encoded(inputs)
+            others = tuple(KeysValues(*each.keys_values(encoded.states)) for each in more)
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
         def empty(size):
@@ -131,7 +133,7 @@ class CachedDecoder:
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
-            memories=memories,
+            memories=(*memories, *others),
             memory_bias=encoded.bias,
         )
 
@@ -151,11 +153,17 @@ class CachedDecoder:
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         if self.hparams.attention_window:
             is_used &= self._is_near(state.slots, tf.shape(ancestry)[2])
-        kept = _columns(is_used, multiple=self.beam_size)
         new_slots = num_old + tf.range(num_new)
         new_slots = tf.repeat(new_slots[None], tf.shape(ancestry)[0], axis=0)
+        return self.resized(state, is_used, new_slots)
+
+    def resized(self, state: State, is_used: tf.Tensor, new_slots: tf.Tensor) -> State:
+        """Return the state without slots that are not used, bool [B, C], as far as all sentences
+        have such, and with new ones [B, any]."""
+        kept = _columns(is_used, multiple=self.beam_size)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
         columns = tf.repeat(kept[:, None], self.hparams.num_heads, axis=1)
+        num_new = tf.shape(new_slots)[1]
         # What lies in a new slot before it is written does not matter: it is nobody's.
         caches = tf.nest.map_structure(
             lambda cache: tf.pad(
@@ -169,27 +177,49 @@ class CachedDecoder:
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[candidates.Logits, State]:
         """See beam_search.Decoder."""
-        num_sentences, _, num_steps = tf.unstack(tf.shape(ancestry))
-        slots = state.slots
-        num_slots = tf.shape(slots)[1]
-        num_rows = num_slots // self.beam_size
-        ends = tf.range(1, num_sentences * self.hparams.num_heads + 1) * num_rows
-        step_slots = _StepSlots(
-            rows=ends - num_steps + position,
-            bias=self._bias(slots, ancestry, position),
-            num_slots=num_slots,
+        x, state = self.outputs(
+            ids,
+            position,
+            state,
+            bias=self._bias(state.slots, ancestry, position),
+            steps_left=tf.shape(ancestry)[2] - position,
         )
-        x = tf.reshape(self.model.embedding(ids), [-1, self.hparams.d_model])
+        return self.logits(x), state
+
+    def outputs(
+        self,
+        ids: tf.Tensor,
+        positions: tf.Tensor,
+        state: State,
+        *,
+        bias: tf.Tensor,
+        steps_left: tf.Tensor,
+    ) -> tuple[tf.Tensor, State]:
+        """Return the decoder's outputs [B * N, D] after ids [B, N], and the new state.
+
+        Args:
+          ids: int32 [B, N].
+          positions: of the ids, whatever broadcasts to [B, N].
+          state: before this step.
+          bias: [B, 1, N, C], hides slots that a query may not see.
+          steps_left: how many steps, this one among them, the newest slots still have room for.
+        """
+        num_slots = tf.shape(state.slots)[1]
+        ends = tf.range(1, tf.shape(ids)[0] * self.hparams.num_heads + 1)
+        step_slots = _StepSlots(
+            rows=ends * (num_slots // self.beam_size) - steps_left, bias=bias, num_slots=num_slots
+        )
+        x = self.model.embedding(ids)
         if self.hparams.start_vector:
-            x = tf.where(position == 0, self.model.start_vector(x), x)
-        x += self.model.position(position)
+            x = tf.where((positions == 0)[..., None], self.model.start_vector(x), x)
+        x = tf.reshape(x + self.model.position(positions), [-1, self.hparams.d_model])
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
             x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_bias)
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
-        return self._logits(x), state._replace(caches=tuple(caches))
+        return x, state._replace(caches=tuple(caches))
 
     def _bias(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
@@ -203,7 +233,7 @@ class CachedDecoder:
         slots [B, C]."""
         return position - slots // self.beam_size <= self.hparams.attention_window
 
-    def _logits(self, x: tf.Tensor) -> candidates.Logits:
+    def logits(self, x: tf.Tensor) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
         x = self.model.softmax_inputs(x)
         logits = self.softmax(x)

@@ -20,7 +20,15 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, forced, options
+from t2t_lite.decode import (
+    batching,
+    beam_search,
+    blockwise,
+    cached_decoder,
+    candidates,
+    forced,
+    options,
+)
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
@@ -142,9 +150,12 @@ class Translator:
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
             _check_parsing(self.options)
+        if self.options.parallel_heads and len(self.models) > 1:
+            raise errors.UserError("parallel_heads is for one checkpoint, not for an ensemble")
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
         is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
-        self._forbidden_ids = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
+        forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
+        self._emittable = candidates.EmittableIds(self.vocabulary.size, forbidden=forbidden)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
@@ -157,6 +168,7 @@ class Translator:
         self.sample_ids = tf.function(
             self._search, input_signature=[ids, ids, uniforms], autograph=False
         )
+        self.block_ids = tf.function(self._blocks, input_signature=[ids], autograph=False)
         self.force_ids = tf.function(self._force, input_signature=[ids, ids], autograph=False)
 
     @classmethod
@@ -281,6 +293,22 @@ class Translator:
         finally:
             pool.shutdown(cancel_futures=True)
 
+    def tokens_per_step(self, texts: Sequence[str]) -> float:
+        """Return how many tokens a step of blockwise parallel decoding makes: those of all outputs
+        over all steps. The options ask for parallel_heads."""
+        sources = self.task.encode(texts, self.options.max_source_length)
+        groups = batching.batches(
+            [len(source.ids) for source in sources],
+            batch_size=self.options.batch_size,
+            batch_tokens=self.options.batch_tokens,
+        )
+        num_tokens = num_steps = 0
+        for group in groups:
+            blocks = self.block_ids(batching.pad([sources[place].ids for place in group]))
+            num_tokens += int(tf.reduce_sum(blocks.hypotheses.lengths))
+            num_steps += int(tf.reduce_sum(blocks.steps))
+        return num_tokens / max(num_steps, 1)
+
     def _translate_batch(
         self,
         indices: Sequence[int],
@@ -368,8 +396,10 @@ class Translator:
             repairs=repairs,
         )
 
-    def _new_decoder(self) -> cached_decoder.CachedDecoder | cached_decoder.Ensemble:
+    def _new_decoder(self) -> Any:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
+            if self.options.parallel_heads:
+                return blockwise.BlockDecoder(self.models[0], self.options)
             return cached_decoder.of_models(self.models, self.options)
 
     def _search(
@@ -388,11 +418,10 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
+        if self.options.parallel_heads:
+            return self._blocks(inputs, prefix_ids).hypotheses
         decoder = self._decoder()
-        lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
-        max_lengths = lengths + self.options.extra_length
-        if prefix_ids is not None:
-            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
+        max_lengths = self._max_lengths(inputs, prefix_ids)
         grammar_state = ()
         if self.grammar:
             num_words = self.grammar.count_words(inputs)
@@ -402,13 +431,32 @@ class Translator:
             decoder,
             decoder.encode(inputs),
             self.options,
-            emittable=candidates.EmittableIds(self.vocabulary.size, forbidden=self._forbidden_ids),
+            emittable=self._emittable,
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
             uniforms=uniforms,
             grammar=self.grammar,
             grammar_state=grammar_state,
         )
+
+    def _blocks(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None) -> blockwise.Blocks:
+        """Translate ids [B, S] by blockwise parallel decoding; `block_ids(inputs)` is this."""
+        return blockwise.search(
+            self._decoder(),
+            inputs,
+            self.options,
+            emittable=self._emittable,
+            max_lengths=self._max_lengths(inputs, prefix_ids),
+            prefix_ids=prefix_ids,
+        )
+
+    def _max_lengths(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None) -> tf.Tensor:
+        """Return the most tokens [B] of each output."""
+        max_lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
+        max_lengths += self.options.extra_length
+        if prefix_ids is not None:
+            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
+        return max_lengths
 
 
 def _check_parsing(decode_options: options.DecodeOptions) -> None:
@@ -417,7 +465,7 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
         )
-    for name in ("sampling", "prefix", "min_length"):
+    for name in ("sampling", "prefix", "min_length", "parallel_heads"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"

@@ -156,12 +156,13 @@ class MultiHeadAttention(keras.layers.Layer):
                 initializer=keras.initializers.RandomUniform(-limit, limit),
             )
 
-    def call(self, x, memory=None, *, bias=None, noise=None):
+    def call(self, x, memory=None, *, keys_values=None, bias=None, noise=None):
         """Attend from x [B, T, D] to memory [B, S, D], or to x itself.
 
         Args:
           x: [B, T, D].
           memory: [B, S, D] in cross-attention, otherwise None.
+          keys_values: what `keys_values` makes of a memory, in place of it.
           bias: float32, broadcasts to [B, H, T, S].
           noise: the random bits of a training step.
 
@@ -170,7 +171,7 @@ class MultiHeadAttention(keras.layers.Layer):
         """
         if self.cross:
             (queries,) = self._heads(x, self.q, [self.d_k])
-            keys, values = self.keys_values(memory)
+            keys, values = keys_values or self.keys_values(memory)
         else:
             queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
         if self.use_bias:

@@ -13,7 +13,15 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.model import attention, embedding, feed_forward, normalization, position, residual
+from t2t_lite.model import (
+    attention,
+    embedding,
+    feed_forward,
+    normalization,
+    parallel_heads,
+    position,
+    residual,
+)
 from t2t_lite.model import dropout as dropouts
 from t2t_lite.text import vocabulary
 
@@ -66,21 +74,7 @@ class _StackLayer(keras.layers.Layer):
         self.feed_forward_norm.build()
 
     def _attention(self, name: str, *, cross: bool = False) -> attention.MultiHeadAttention:
-        return attention.MultiHeadAttention(
-            self.hparams.d_model,
-            self.hparams.num_heads,
-            d_k=self.hparams.d_k,
-            d_v=self.hparams.d_v,
-            cross=cross,
-            qkv_gain=self.hparams.qkv_gain,
-            attention_dropout=self.hparams.attention_dropout,
-            use_bias=self.hparams.attention_bias,
-            function=self.hparams.attention_function,
-            window=0 if cross else self.hparams.attention_window,
-            causal=self.is_causal,
-            name=name,
-            dtype=self.dtype_policy,
-        )
+        return _attention(self.hparams, name, self.dtype_policy, cross=cross, causal=self.is_causal)
 
     def _residual(self, noise):
         """Return the function (x, sublayer, norm) that adds a sub-layer: see residual."""
@@ -188,6 +182,15 @@ class Transformer(keras.Model):
         if hparams.pre_norm:
             self.encoder_norm = _norm(hparams, "encoder_norm")
             self.decoder_norm = _norm(hparams, "decoder_norm")
+        if hparams.parallel_heads:
+            self.parallel_heads = parallel_heads.ParallelHeads(
+                hparams.parallel_heads - 1,
+                _attention(hparams, "cross_attention", policy, cross=True),
+                d_model=hparams.d_model,
+                d_ff=hparams.d_ff,
+                activation=hparams.activation,
+                dtype=policy,
+            )
         self.build()
 
     def build(self, input_shape=None):
@@ -202,6 +205,8 @@ class Transformer(keras.Model):
             layers += [self.logits_bias]
         if self.hparams.pre_norm:
             layers += [self.encoder_norm, self.decoder_norm]
+        if self.hparams.parallel_heads:
+            layers += [self.parallel_heads]
         for layer in layers:
             layer.build()
         self.built = True
@@ -264,6 +269,13 @@ class Transformer(keras.Model):
             x = layer(x, bias, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
+    def guesses(
+        self, states: tf.Tensor, ids: tf.Tensor, memory: parallel_heads.Memory
+    ) -> tf.Tensor:
+        """Return the states [B, T, P, D] that guess the P tokens after ids [B, T], given the states
+        [B, T, D] that predicted these; see parallel_heads."""
+        return self.parallel_heads(states, self.embedding(ids), memory)
+
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """Return states [..., D] times the softmax's transposed matrix: float32 [..., V]."""
         matrix = tf.cast(self.softmax_matrix(), self.compute_dtype)
@@ -291,6 +303,14 @@ class Transformer(keras.Model):
         prefix = f"{self.name}/"
         return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
 
+    def trained_variables(self) -> dict[str, tf.Variable]:
+        """Return what training changes of `named_variables`: all, or of a model with parallel heads
+        these alone."""
+        every = self.named_variables()
+        if not self.hparams.parallel_heads:
+            return every
+        return {k: v for k, v in every.items() if k.startswith(f"{parallel_heads.NAME}/")}
+
 
 def _without_eos(inputs: tf.Tensor, packing: Packing | None) -> tuple[tf.Tensor, Packing | None]:
     """Return inputs [B, S] and packing in which EOS is padding, but where it is the only token."""
@@ -306,4 +326,24 @@ def _without_eos(inputs: tf.Tensor, packing: Packing | None) -> tuple[tf.Tensor,
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
     return normalization.LayerNorm(
         hparams.d_model, epsilon=hparams.norm_epsilon, name=name, dtype="float32"
+    )
+
+
+def _attention(
+    hparams: config.HParams, name: str, policy, *, cross: bool = False, causal: bool = False
+) -> attention.MultiHeadAttention:
+    return attention.MultiHeadAttention(
+        hparams.d_model,
+        hparams.num_heads,
+        d_k=hparams.d_k,
+        d_v=hparams.d_v,
+        cross=cross,
+        qkv_gain=hparams.qkv_gain,
+        attention_dropout=hparams.attention_dropout,
+        use_bias=hparams.attention_bias,
+        function=hparams.attention_function,
+        window=0 if cross else hparams.attention_window,
+        causal=causal,
+        name=name,
+        dtype=policy,
     )

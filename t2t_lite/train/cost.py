@@ -49,6 +49,8 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
     positions = h.max_length * h.d_model if h.position_encoding == "learned" else 0
+    parallel_heads = (attention + norm) * (h.parallel_heads > 0)
+    parallel_heads += max(h.parallel_heads - 1, 0) * (feed_forward + norm)
     matrices = 3 if h.embeddings == "separate" else 1
     return (
         matrices * vocab_rows * h.d_model
@@ -58,6 +60,7 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
         + h.num_encoder_layers * encoder
         + h.num_decoder_layers * decoder
         + 2 * norm * h.pre_norm
+        + parallel_heads
     )
 
 

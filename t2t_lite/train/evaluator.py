@@ -6,16 +6,19 @@ from typing import Any, NamedTuple
 from t2t_lite import config
 from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
-from t2t_lite.decode import translator
+from t2t_lite.decode import options, translator
 from t2t_lite.model import transformer
 from t2t_lite.tasks import task as tasks
 from t2t_lite.train import metrics, step
+
+_TOKENS_PER_STEP = "tokens_per_step"
 
 
 class Figures(NamedTuple):
     """`score` is of decoded sentences, or None where none were decoded.
 
-    Its name is the task's: BLEU, or for a parser the F1 of labelled brackets.
+    Its name is the task's: BLEU, or for a parser the F1 of labelled brackets. Of parallel heads it
+    is how many tokens they make a step.
     """
 
     tokens: metrics.Evaluation
@@ -68,7 +71,8 @@ class Evaluator:
         self._hparams = hparams
         self._task = task
         self._eval_step = step.EvalStep(model)
-        self._translator = translator.Translator(model, task)
+        self._translator = translator.Translator(model, task, _decode_options(hparams))
+        self._score_name = _TOKENS_PER_STEP if hparams.parallel_heads else task.score_name
         text = manifest.problem_text(data_dir, problem, "dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
         self.is_empty = manifest.load(data_dir, problem).pairs("dev") == 0
@@ -87,7 +91,7 @@ class Evaluator:
         )
         for batch in batches:
             counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
-        return Figures(metrics.evaluation(*counts), self._decode(), self._task.score_name)
+        return Figures(metrics.evaluation(*counts), self._decode(), self._score_name)
 
     def _measure(self) -> dict[str, Any]:
         dev = pipeline.content_hash(self._problem, self._data_dir, "dev")[:16]
@@ -95,7 +99,7 @@ class Evaluator:
             return {"score": "loss", "dev": dev}
         decoding = self._translator.options
         return {
-            "score": self._task.score_name,
+            "score": self._score_name,
             "dev": dev,
             "sentences": len(self._sources),
             "beam_size": decoding.beam_size,
@@ -106,5 +110,14 @@ class Evaluator:
     def _decode(self) -> float | None:
         if not self._sources:
             return None
+        if self._hparams.parallel_heads:
+            return self._translator.tokens_per_step(self._sources)
         outputs = [item.text for item in self._translator.translate(self._sources)]
         return self._task.score(outputs, self._references)
+
+
+def _decode_options(hparams: config.HParams) -> options.DecodeOptions:
+    """Return how the dev split is decoded."""
+    if not hparams.parallel_heads:
+        return options.for_model(hparams)
+    return options.for_model(hparams, beam_size=1, parallel_heads=hparams.parallel_heads)

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from t2t_lite import config
 from t2t_lite.model import attention, dropout, transformer
-from t2t_lite.train import loss, metrics, optimizer
+from t2t_lite.train import heads, loss, metrics, optimizer
 
 
 class StepResult(NamedTuple):
@@ -61,7 +61,7 @@ class TrainStep:
         self._random_seed = random_seed
         self._xla = xla
         self._align = align
-        self._variables = model.named_variables()
+        self._variables = model.trained_variables()
         self._compiled: dict[tuple, tf.types.experimental.ConcreteFunction] = {}
 
     def __call__(
@@ -159,6 +159,11 @@ class TrainStep:
         return losses, gradients
 
     def _gradients(self, batch, seed):
+        if self._hparams.parallel_heads:
+            smoothing = self._hparams.label_smoothing
+            with tf.GradientTape() as tape:
+                losses = heads.losses(self._model, batch, label_smoothing=smoothing)
+            return losses, tape.gradient(losses.smoothed, list(self._variables.values()))
         noise = dropout.Noise(seed)
         with tf.GradientTape() as tape, attention.recording() as attended:
             encoded = self._model.encode(batch["inputs"], noise, _packing(batch, "inputs"))

@@ -25,6 +25,7 @@ from t2t_lite.train import (
     cost,
     devices,
     evaluator,
+    heads,
     interruption,
     memory,
     optimizer,
@@ -75,6 +76,7 @@ def prepare(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
             "--hparams_set or add --hparams=guided_alignment=0"
         )
+    heads.check(task, directory, hparams=hparams, warm_start_from=options.warm_start_from)
     strategy = devices.strategy(options.strategy)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
         raise errors.UserError("--early_stopping_patience works with one worker only")
@@ -151,7 +153,7 @@ class Training:
             )
             self._variables = self._model.named_variables()
             adam = optimizer.Adam(
-                self._variables,
+                self._model.trained_variables(),
                 beta1=hparams.adam_beta1,
                 beta2=hparams.adam_beta2,
                 epsilon=hparams.adam_epsilon,
@@ -164,6 +166,9 @@ class Training:
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
             align=self._task.alignment if hparams.guided_alignment else None,
+        )
+        self._distil = (
+            heads.Distillation(self._model, self._task) if hparams.parallel_heads else dict
         )
         self.batches = iter(self._train_batches())
         self._checkpoints = checkpoint.Checkpoints(
@@ -187,9 +192,8 @@ class Training:
         )
         self._remarks = self._check_evaluation()
         if options.warm_start_from and not checkpoint.list_checkpoints(self._directory):
-            self._remarks += warm_start.load(
-                options.warm_start_from, self._variables, self._identity
-            )
+            load = heads.load_base if hparams.parallel_heads else warm_start.load
+            self._remarks += load(options.warm_start_from, self._variables, self._identity)
         self._data_times_then = self._data_times()
         self._throughput = throughput.Throughput()
         self._skipped = 0
@@ -271,7 +275,7 @@ class Training:
         )
         start = time.monotonic()
         with pipeline.explain_damage(self._problem, self._data_dir):
-            batch = next(self.batches)
+            batch = self._distil(next(self.batches))
         is_new = self.train_step.is_new(batch)
         with _explain_failures(step, batch):
             result = self.train_step(batch, step=step, learning_rate=rate)

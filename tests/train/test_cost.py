@@ -18,6 +18,7 @@ from t2t_lite.train import cost
         {"pre_norm": True, "num_encoder_layers": 3, "num_decoder_layers": 2},
         {"position_encoding": "learned", "max_length": 50, "d_model": 17},
         {"attention_function": "additive", "attention_window": 4},
+        {"parallel_heads": 4},
     ],
 )
 def test_parameters_are_those_of_the_model(changes):
