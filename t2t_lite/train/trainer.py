@@ -40,6 +40,17 @@ _PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compi
 
 
 @dataclasses.dataclass(frozen=True)
+class _Update:
+    """One that was made and not yet looked at; `seconds` is None where it was compiled first."""
+
+    step: int
+    batch: Mapping[str, tf.Tensor]
+    learning_rate: float
+    result: steps.StepResult
+    seconds: float | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Summary:
     """What a call of the trainer did."""
 
@@ -193,6 +204,9 @@ class Training:
         self._data_times_then = self._data_times()
         self._throughput = throughput.Throughput()
         self._skipped = 0
+        self._made: list[_Update] = []
+        self._made_together = devices.steps_between_fetches()
+        self._stops = False  # one of several workers was told to stop
 
     def run(self, stream: IO[str]) -> Summary:
         """Train from the newest checkpoint, if there is one, until `hparams.train_steps`.
@@ -244,25 +258,39 @@ class Training:
         step, saved = first, time.monotonic()
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
-                self.update(step, report)
+                self.update(step, report, stop=bool(interrupted.signal))
                 self._profile(step - first)
-                # All stop after the same step; a worker that is told nothing itself says SIGTERM.
-                stopped_by = None
-                if self._workers.any(bool(interrupted.signal)):
-                    stopped_by = interrupted.signal or "SIGTERM"
-                elif self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
+                stopped_by = self._stopped_by(step, interrupted)
+                is_evaluated = step % self._options.eval_frequency == 0 or step == last
+                if is_evaluated and self._is_chief and not stopped_by:
                     # Before the step's checkpoint: where this is killed, it is done again.
                     self._evaluate(step, report)
                     stopped_by = "patience" if self._is_patience_over(step) else None
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
-                    self._save(step)
+                    self._save(step, report)
                     saved = time.monotonic()
                 if stopped_by:
                     return step, stopped_by
         return step, None
 
-    def update(self, step: int, report: reporter.Reporter) -> None:
-        """Make update number `step` (from 1) with the next batch and report it."""
+    def _stopped_by(self, step: int, interrupted: interruption.Interruption) -> str | None:
+        """Return the signal after which training ends with this step.
+
+        All workers end with the same one: that with which all know of all steps before it. A worker
+        that was told nothing itself says SIGTERM.
+        """
+        if self._workers.count == 1:
+            return interrupted.signal
+        if self._stops and step % self._made_together == 0:
+            return interrupted.signal or "SIGTERM"
+        return None
+
+    def update(self, step: int, report: reporter.Reporter, *, stop: bool = False) -> None:
+        """Make update number `step` (from 1) with the next batch; report it, or later with others.
+
+        Args:
+          stop: whether this worker was told to stop, so that all hear of it.
+        """
         rate = schedule.learning_rate(
             step,
             d_model=self._hparams.d_model,
@@ -274,16 +302,38 @@ class Training:
             batch = next(self.batches)
         is_new = self.train_step.is_new(batch)
         with _explain_failures(step, batch):
-            result = self.train_step(batch, step=step, learning_rate=rate)
-            loss, norm = float(result.loss), float(result.gradient_norm)
+            result = self.train_step(batch, step=step, learning_rate=rate, stop=stop)
         seconds = time.monotonic() - start
         if is_new:
             report.compiled(step, _shape(batch), seconds)
-        if not math.isfinite(norm):
-            self._skip(step, batch, loss=loss, norm=norm, report=report)
         timed = None if is_new else seconds  # compiling is no training
-        tokens = self._throughput.add(batch, flops=self._flops(batch), seconds=timed)
-        report.step(step, loss=loss, learning_rate=rate, tokens=tokens, seconds=timed)
+        self._made.append(_Update(step, batch, rate, result, timed))
+        if step % self._made_together == 0:
+            self._look_at_results(report)
+
+    def _look_at_results(self, report: reporter.Reporter) -> None:
+        """Wait for the updates that were made since this was last called, and report them."""
+        made, self._made = self._made, []
+        if not made:
+            return
+        start = time.monotonic()
+        with _explain_failures(made[-1].step, made[-1].batch):
+            numbers = [[float(x) for x in update.result] for update in made]
+        waited = (time.monotonic() - start) / len(made)
+        for update, (loss, _, norm, stops) in zip(made, numbers):
+            self._stops |= stops > 0
+            if not math.isfinite(norm):
+                self._skip(update.step, update.batch, loss=loss, norm=norm, report=report)
+            seconds = None if update.seconds is None else update.seconds + waited
+            flops = self._flops(update.batch)
+            tokens = self._throughput.add(update.batch, flops=flops, seconds=seconds)
+            report.step(
+                update.step,
+                loss=loss,
+                learning_rate=update.learning_rate,
+                tokens=tokens,
+                seconds=seconds,
+            )
 
     def _train_batches(self) -> tf.data.Dataset:
         sizes: dict[str, int] = {
@@ -320,6 +370,7 @@ class Training:
 
     def _evaluate(self, step: int, report: reporter.Reporter) -> None:
         """Measure the dev split and keep the best weights."""
+        self._look_at_results(report)
         if self._evaluator.is_empty:
             return
         figures = self._evaluator.evaluate()
@@ -327,7 +378,9 @@ class Training:
         text = f"{figures}  (best so far)" if is_best else str(figures)
         report.evaluation(step, self._problem.name, figures.scalars(), text)
 
-    def _save(self, step: int) -> None:
+    def _save(self, step: int, report: reporter.Reporter) -> None:
+        """Write a checkpoint, unless an update up to it is one that ends the training."""
+        self._look_at_results(report)
         if self._is_chief:
             self._check_data(step)
             self._checkpoints.save(step)
