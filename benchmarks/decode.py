@@ -85,7 +85,9 @@ def workload(arguments):
     decode_options = options.DecodeOptions(
         beam_size=BEAM, min_length=arguments.target_length + 1, precision=arguments.precision
     )
-    model = transformer.Transformer(hparams, arguments.vocab_size, dtype=decode_options.weights_dtype)
+    model = transformer.Transformer(
+        hparams, arguments.vocab_size, dtype=decode_options.weights_dtype
+    )
     decoder = cached_decoder.of_models([model], decode_options)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)

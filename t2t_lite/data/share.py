@@ -14,12 +14,11 @@ The position is that of the numbers, the same for all workers.
 
 import pathlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite import errors
 from t2t_lite.data import buckets, manifest, pipeline, shards
 from t2t_lite.data import problem as problems
 from t2t_lite.text import text_files
@@ -76,7 +75,7 @@ class Index:
 
     def _file(self, shard: int) -> BinaryIO:
         if shard not in self._files:
-            self._files[shard] = open(self._paths[shard], "rb", buffering=0)
+            self._files[shard] = self._paths[shard].open("rb", buffering=0)
         return self._files[shard]
 
 
@@ -97,7 +96,8 @@ def index(problem: problems.Problem, data_dir: pipeline.Path) -> Index:
     parts = _measure(paths)
     try:
         with text_files.replacing(kept) as file:
-            np.savez(file, content=np.array(content), **parts)
+            arrays: dict[str, Any] = {"content": np.array(content), **parts}
+            np.savez(file, **arrays)
     except OSError:
         pass  # data that may only be read are measured at every start
     return Index(paths, **parts)
@@ -177,13 +177,9 @@ class SharedBatches:
 
     def whole(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return a batch with the rows of all workers."""
-        shape = buckets.Shape(*batch["inputs"].shape, batch["targets"].shape[1])
+        rows, source = batch["inputs"].shape
+        shape = buckets.Shape(rows, source, batch["targets"].shape[1])
         return self._read(batch["pairs"].numpy(), shape, range(shape.batch))
-
-    def skip(self, count: int) -> None:
-        """Go on as if so many batches had been taken."""
-        for _ in range(count):
-            next(self.position)
 
     def _arranged(self, max_length: int, seed: int) -> tf.data.Dataset:
         """Return {"pairs": [B], "bucket": []} of one batch after the other."""
@@ -228,5 +224,3 @@ class SharedBatches:
                     ("inputs", "targets"), self._sides, (shape.source, shape.target)
                 )
             }
-
-

@@ -79,11 +79,14 @@ class TrainStep:
         """Make update number `step` (from 1) with a global batch as the pipeline makes it.
 
         Args:
+          batch: of several workers each may give its own rows alone; "tokens" then says how many
+            source and target tokens all rows have (see data.share).
           stop: whether this worker wants to stop, which `StepResult.stops` tells all.
         """
         with tf.device("CPU"):  # a copy to a GPU would wait for the step before
             numbers = tf.constant([learning_rate, stop], tf.float32)
-            args = dict(batch), tf.constant(step), numbers
+            known = {key: x for key, x in batch.items() if key != "pairs"}
+            args = known, tf.constant(step), numbers
         if self.is_new(batch):
             # One function a shape, so that TensorFlow does not suspect a mistake in many traces.
             function = tf.function(self._make_update, autograph=False)
@@ -104,15 +107,35 @@ class TrainStep:
 
         As many as keep a part's tokens, padding included, within `max_tokens_per_device`.
         """
-        rows = -(-batch["inputs"].shape[0] // self._strategy.num_replicas_in_sync)
-        tokens = rows * max(batch["inputs"].shape[1], batch["targets"].shape[1])
+        rows, source = batch["inputs"].shape
+        return self._parts(rows, source, batch["targets"].shape[1])
+
+    def _parts(self, rows: int, source: int, target: int) -> int:
+        rows = -(-rows // self._strategy.num_replicas_in_sync)
+        tokens = rows * max(source, target)
         limit = self._hparams.max_tokens_per_device
         return min(rows, -(-tokens // limit)) if limit else 1
 
+    def rows_of_worker(self, rows: int, source: int, target: int) -> slice:
+        """Return which rows of a global batch the replicas of this process compute."""
+        replicas = self._strategy.num_replicas_in_sync
+        multiple = replicas * self._parts(rows, source, target)
+        of_replica = (rows + -rows % multiple) // replicas
+        ids = self._strategy.experimental_local_results(
+            self._strategy.experimental_distribute_values_from_function(
+                lambda context: tf.constant(context.replica_id_in_sync_group)
+            )
+        )
+        first, last = int(ids[0]), int(ids[-1])
+        return slice(first * of_replica, (last + 1) * of_replica)
+
     def _make_update(self, batch, step, numbers) -> StepResult:
         weights = loss.token_weights(batch["targets"])
-        weights /= tf.maximum(tf.reduce_sum(weights), 1.0)
-        batch = {**batch, "weights": weights}
+        total = tf.reduce_sum(weights)
+        if "tokens" in batch:
+            total = tf.cast(batch["tokens"][1], tf.float32)
+        weights /= tf.maximum(total, 1.0)
+        batch = {key: x for key, x in batch.items() if key != "tokens"} | {"weights": weights}
         replicas = self._strategy.num_replicas_in_sync
         parts = self.micro_batches(batch)
         split = {key: _split_rows(x, replicas, multiple=parts) for key, x in batch.items()}

@@ -1,7 +1,9 @@
 """The training loop (Section 5), from a data_dir to an output_dir full of checkpoints."""
 
+import collections
 import contextlib
 import dataclasses
+import itertools
 import math
 import pathlib
 import time
@@ -12,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline
+from t2t_lite.data import manifest, pipeline, share
 from t2t_lite.data import problem as problems
 from t2t_lite.model import transformer
 from t2t_lite.run import best, checkpoint, output_dir
@@ -176,12 +178,14 @@ class Training:
             random_seed=options.random_seed,
             align=self._task.alignment if hparams.guided_alignment else None,
         )
-        self.batches = iter(self._train_batches())
+        self._position_name = "data"
+        self.batches, self._position = self._train_batches()
         self._checkpoints = checkpoint.Checkpoints(
             self._directory,
             variables=self._variables,
             slots=adam.slots(),
-            data=self.batches,
+            data=self._position,
+            data_name=self._position_name,
             identity=self._identity,
             keep=options.keep_checkpoint_max,
         )
@@ -247,6 +251,12 @@ class Training:
                 self._checkpoints.remove_leftovers()
         with self._workers.all_or_none():
             first, damaged = self._checkpoints.restore_latest()
+            if not self._checkpoints.has_position:
+                self._remarks.append(
+                    f"the data's order is made again up to step {first}: the checkpoint is of "
+                    "another number of workers"
+                )
+                collections.deque(itertools.islice(self._position, first), maxlen=0)
         if self._workers.count > 1:
             weights = agreement.fingerprint(self._variables)
             self._workers.agree("weights", step=first, weights=weights)
@@ -335,22 +345,39 @@ class Training:
                 seconds=seconds,
             )
 
-    def _train_batches(self) -> tf.data.Dataset:
+    def _train_batches(self) -> tuple[Iterator, Any]:
+        """Return the batches, and what knows how far they have been taken.
+
+        Of several workers each reads its own rows of a batch only; packed ones are made of all.
+        """
         sizes: dict[str, int] = {
             "batch_tokens": self._hparams.batch_tokens,
             "max_length": self._hparams.max_length,
             "seed": self._options.random_seed,
         }
         if self._hparams.packing:
-            return pipeline.packed_batches(self._problem, self._data_dir, **sizes)
-        buckets = self._hparams.max_buckets
-        return pipeline.train_batches(self._problem, self._data_dir, **sizes, max_buckets=buckets)
+            batches = iter(pipeline.packed_batches(self._problem, self._data_dir, **sizes))
+            return batches, batches
+        sizes["max_buckets"] = self._hparams.max_buckets
+        if self._workers.count == 1:
+            batches = iter(pipeline.train_batches(self._problem, self._data_dir, **sizes))
+            return batches, batches
+        self._position_name = "pairs"
+        shared = share.SharedBatches(
+            self._problem,
+            self._data_dir,
+            **sizes,
+            rows_of=lambda shape: self.train_step.rows_of_worker(*shape),
+        )
+        return shared, shared.position
 
     def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
         """Count a step whose update was left out; stop where that is one too many."""
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
         if self._is_chief:
+            if isinstance(self.batches, share.SharedBatches):
+                batch = self.batches.whole(batch)
             lines = [
                 "\t".join(
                     self._task.vocabulary.decode(batch[side][row].numpy())
