@@ -58,6 +58,22 @@ def bucket_shapes(
     return [buckets.shape(size, batch_tokens) for size in sizes]
 
 
+def mean_tokens(
+    problem: problems.Problem, data_dir: Path, shapes: Sequence[buckets.Shape], *, max_length: int
+) -> tuple[float, float]:
+    """Return the real source and target tokens of a batch of these shapes, on average.
+
+    A batch has at most `batch_tokens` of each side; what is less is padding, of which the shorter
+    side has more.
+    """
+    table = _train_lengths(problem, data_dir, max_length)
+    smallest = buckets.smallest(table, [shape[1:] for shape in shapes])
+    rows = np.array([shape.batch for shape in shapes])[smallest]
+    batches = (table[:, 2] / rows).sum()
+    source, target = (table[:, :2] * table[:, 2:]).sum(0) / batches
+    return float(source), float(target)
+
+
 def train_batches(
     problem: problems.Problem,
     data_dir: Path,

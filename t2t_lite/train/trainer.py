@@ -81,6 +81,7 @@ def prepare(
     """
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
+    tf.config.experimental.enable_tensor_float_32_execution(options.tf32)
     data = manifest.load(data_dir, problem)
     task = catalog.task_class(problem.task)(vocabulary.load(data.vocabulary_path))
     if hparams.guided_alignment and task.alignment is None:
@@ -487,6 +488,8 @@ class Training:
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
             f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
+        if not self._hparams.packing:
+            report.line(self._real_tokens())
         if self._is_chief:
             report.line(f"curves: tensorboard --logdir={self._directory}")
         max_length = self._hparams.max_length
@@ -495,6 +498,19 @@ class Training:
             report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
         for remark in self._remarks:
             report.line(remark)
+
+    def _real_tokens(self) -> str:
+        """Say how many of a step's tokens are no padding."""
+        limits = {"max_length": self._hparams.max_length}
+        shapes = pipeline.bucket_shapes(
+            self._problem,
+            self._data_dir,
+            batch_tokens=self._hparams.batch_tokens,
+            max_buckets=self._hparams.max_buckets,
+            **limits,
+        )
+        source, target = pipeline.mean_tokens(self._problem, self._data_dir, shapes, **limits)
+        return f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
 
     def _summary(self, num_steps: int, seconds: float, stopped_by: str | None) -> Summary:
         peak = cost.matmul_peak(self._model.compute_dtype)
