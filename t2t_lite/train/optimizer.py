@@ -39,16 +39,21 @@ class Adam:
         *,
         learning_rate: tf.Tensor,
         step: tf.Tensor,
-        is_valid: tf.Tensor | bool = True,
+        is_valid: tf.Tensor | None = None,
     ) -> None:
-        """Update every variable, or none unless `is_valid`, a boolean []. Call in a replica.
+        """Update every variable; `step` counts updates from 1 (float32). Call in a replica.
 
-        `step` counts updates from 1 (float32).
+        Where `is_valid`, a boolean [], is given and false, nothing changes.
         """
-        learning_rate = tf.where(is_valid, learning_rate, 0.0)
-        beta1 = tf.where(is_valid, self._beta1, 1.0)
-        beta2 = tf.where(is_valid, self._beta2, 1.0)
-        one_or_zero = tf.cast(is_valid, tf.float32)
+        beta1, beta2 = self._beta1, self._beta2
+        if is_valid is not None:
+            learning_rate = tf.where(is_valid, learning_rate, 0.0)
+            beta1, beta2 = tf.where(is_valid, beta1, 1.0), tf.where(is_valid, beta2, 1.0)
+            factor = tf.cast(is_valid, tf.float32)
+            gradients = {
+                name: tf.math.multiply_no_nan(gradient, factor)
+                for name, gradient in gradients.items()
+            }
         for name, gradient in gradients.items():
             tf.raw_ops.ResourceApplyAdam(
                 var=self._variables[name].handle,
@@ -60,7 +65,7 @@ class Adam:
                 beta1=beta1,
                 beta2=beta2,
                 epsilon=self._epsilon,
-                grad=tf.math.multiply_no_nan(gradient, one_or_zero),
+                grad=gradient,
             )
 
 
