@@ -138,7 +138,7 @@ def _t2t_lite(flags: argparse.Namespace) -> Decoder:
         peer,
         lambda sentence: model.translate([sentence]),
         _sentences(flags),
-        num_operations(model.translate_ids),
+        num_operations(model.translate_sentence),
     )
 
 
@@ -165,7 +165,7 @@ def _random_model(flags: argparse.Namespace):
         _write_ctranslate2(model, flags.write_ctranslate2)
     decoder = cached_decoder.of_models([model], decode_options)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
+    @tf.function(input_signature=[tf.TensorSpec([1, None], tf.int32)], autograph=False)
     def search(inputs):
         return beam_search.search(
             decoder,

@@ -82,10 +82,10 @@ class Manifest:
 
     def files(self) -> list[dict[str, Any]]:
         """Return every file that the manifest speaks for: name, bytes, sha256."""
-        entries = [self.vocabulary]
+        entries = [{**self.vocabulary, "name": self.vocabulary["file"]}]
         for split in self.splits.values():
             entries += split["shards"] + split.get("text", [])
-        return [{"name": entry.get("file") or entry["name"], **entry} for entry in entries]
+        return entries
 
     def _split(self, name: str) -> dict[str, Any]:
         if name not in self.splits:

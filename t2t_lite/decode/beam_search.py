@@ -196,7 +196,7 @@ def search(
     growing = (results, beams, initial_state)
     grown = _grow(*growing, tf.constant(SEGMENT), decoder)
     _, _, results, *_ = tf.while_loop(
-        lambda position, sentences, *_: tf.size(sentences.rows) > 0,
+        lambda position, sentences, results, beams, state: tf.reduce_any(beams.active),
         functools.partial(_run_segment, settings=settings),
         (tf.constant(0), sentences, *growing),
         shape_invariants=(
@@ -268,8 +268,9 @@ def _run_segment(
         return (position < num_times) & (num_active > three_quarters)
 
     def step(position, beams, state):
-        after, state = _step(position, beams, state, sentences, settings)
-        return position + 1, _freeze_done(after, beams), state
+        after, new_state = _step(position, beams, state, sentences, settings)
+        _keep_batch_size((after, new_state), (beams, state))
+        return position + 1, _freeze_done(after, beams), new_state
 
     position, beams, state = tf.while_loop(
         any_step_left, step, (position, beams, state), parallel_iterations=1
@@ -388,6 +389,8 @@ def _exists(scores: tf.Tensor) -> tf.Tensor:
 
 def _freeze_done(after: Beams, before: Beams) -> Beams:
     """Return `after` for active sentences and `before` for those that were done already."""
+    if after.active.shape[0] == 1:  # steps end with this sentence
+        return after
 
     def choose(new, old):
         active = tf.reshape(before.active, [-1] + [1] * (new.shape.rank - 1))
@@ -454,8 +457,10 @@ def _record(results: Hypotheses, rows: tf.Tensor, hypotheses: Hypotheses) -> Hyp
 
 
 def _drop_done(sentences: Sentences, beams: Beams, state: Any):
-    """Return the three without sentences that are done."""
+    """Return the three without sentences that are done; a batch of one stays as it is."""
     everything = (sentences, beams, state)
+    if sentences.rows.shape[0] == 1:
+        return everything
     kept = tf.where(beams.active)[:, 0]
     return tf.cond(
         tf.reduce_all(beams.active),
@@ -464,11 +469,17 @@ def _drop_done(sentences: Sentences, beams: Beams, state: Any):
     )
 
 
+def _keep_batch_size(after: Any, before: Any) -> None:
+    """Let tensors after a step have the static batch size of those before it."""
+    for new, old in zip(tf.nest.flatten(after), tf.nest.flatten(before), strict=True):
+        new.set_shape([old.shape[0], *new.shape[1:]])
+
+
 def _shape_invariants(before: Any, grown: Any) -> Any:
     """Return the shapes that hold at every turn: the batch shrinks, and some axes grow."""
 
     def shape(old: tf.Tensor, new: tf.Tensor) -> tf.TensorShape:
         sizes = [size if size == later else None for size, later in zip(old.shape, new.shape)]
-        return tf.TensorShape([None, *sizes[1:]])
+        return tf.TensorShape([1 if old.shape[0] == 1 else None, *sizes[1:]])
 
     return tf.nest.map_structure(shape, before, grown)

@@ -18,14 +18,25 @@ candidates.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite.decode import beam_search, candidates
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
-from t2t_lite.model import attention, compatibility, normalization, residual, transformer
+from t2t_lite.model import (
+    attention,
+    compatibility,
+    linear,
+    normalization,
+    residual,
+    transformer,
+)
+
+# Tokens of the longest source whose memory is folded: reading a longer one's takes more time than
+# the operations do that folding saves.
+_LONGEST_FOLDED = 64
 
 
 class KeysValues(NamedTuple):
@@ -33,6 +44,19 @@ class KeysValues(NamedTuple):
 
     keys: tf.Tensor
     values: tf.Tensor
+
+
+class FoldedMemory(NamedTuple):
+    """Cross-attention to the source of one sentence, whose projections are multiplied out for few
+    rows x to attend: softmax(x `keys`^T + `bias`) `values`.
+
+    A head's keys are K W_q^T and its values V W^O, so `keys` and `values` are [1, H S, D], heads
+    one below the other. `bias` [1, H, S] is K b_q, and hides padding.
+    """
+
+    keys: tf.Tensor
+    values: tf.Tensor
+    bias: tf.Tensor
 
 
 class State(NamedTuple):
@@ -45,7 +69,7 @@ class State(NamedTuple):
 
     slots: tf.Tensor
     caches: tuple[KeysValues, ...]
-    memories: tuple[KeysValues, ...]
+    memories: tuple[KeysValues, ...] | tuple[FoldedMemory, ...]
     memory_bias: tf.Tensor
 
 
@@ -85,25 +109,39 @@ class CachedDecoder:
             *_softmax_weights(self.embedding_VD), dtype=softmax_type
         )
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
+        self.encoder_products = _encoder_products(model) if products == tf.int8 else {}
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
     def encode(self, inputs: tf.Tensor) -> State:
-        """Return the state before the first step: no slots, and the memory of inputs [B, S]."""
-        encoded = self.model.encode(inputs)
+        """Return the state before the first step: no slots, and the memory of inputs [B, S].
+
+        If B is statically 1, the memory is folded.
+        """
+        with linear.replaced(self.encoder_products):
+            encoded, memories = self._encoded(inputs)
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
         def empty(size):
             return tf.zeros([batch_size, hparams.num_heads, 0, size], self.dtype)
 
         layers = self.model.decoder_layers
+        if inputs.shape[0] == 1 and hparams.attention_function != "additive":
+            pairs = zip(self.layers, memories)
+            memories = tuple(weights.folded(memory, encoded.bias) for weights, memory in pairs)
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
-            memories=tuple(
-                KeysValues(*layer.cross_attention.keys_values(encoded.states)) for layer in layers
-            ),
+            memories=memories,
             memory_bias=encoded.bias,
         )
+
+    def _encoded(
+        self, inputs: tf.Tensor
+    ) -> tuple[transformer.EncoderOutput, tuple[KeysValues, ...]]:
+        """Return what the model makes of the source, and its keys and values in each layer."""
+        encoded = self.model.encode(inputs)
+        attentions = [layer.cross_attention for layer in self.model.decoder_layers]
+        return encoded, tuple(KeysValues(*one.keys_values(encoded.states)) for one in attentions)
 
     def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
         """See beam_search.Decoder. Slots that no beam went through are left out, as far as all
@@ -185,6 +223,8 @@ class CachedDecoder:
             return weights.self_output(attended)
 
         def cross_attention(y):
+            if isinstance(memory, FoldedMemory):
+                return weights.add_cross_output_bias(self._attend_folded(y, memory))
             y = self._cast(weights.q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k])
             attended = self._attend(q, memory, memory_bias, weights.cross_additive)
@@ -225,6 +265,16 @@ class CachedDecoder:
         joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
 
+    def _attend_folded(self, x: tf.Tensor, memory: FoldedMemory) -> tf.Tensor:
+        """Let x [N, D] attend to the memory of one sentence; return [N, D]."""
+        d_model = self.hparams.d_model
+        scores = tf.matmul(x, tf.reshape(memory.keys, [-1, d_model]), transpose_b=True)
+        # [N, H S] --> [N, H, S] --> [N, H S]
+        scores = tf.reshape(scores, [self.beam_size, self.hparams.num_heads, -1])
+        weights = tf.nn.softmax(scores + memory.bias)
+        weights = tf.reshape(weights, [self.beam_size, -1])
+        return tf.matmul(weights, tf.reshape(memory.values, [-1, d_model]))
+
 
 class Ensemble:
     """Several decoders, whose logits are not rounded, as one of their mean probability."""
@@ -252,6 +302,12 @@ class Ensemble:
         logs = tf.stack([tf.nn.log_softmax(logits) for logits, _ in steps])
         mean = tf.reduce_logsumexp(logs, axis=0) - math.log(len(steps))
         return mean, tuple(own for _, own in steps)
+
+
+def is_short_sentence(batch_size: Any, length: Any) -> Any:
+    """Return whether inputs [B, S] are one sentence, best decoded by a trace for B = 1; sizes are
+    numbers or tensors."""
+    return (batch_size == 1) & (length <= _LONGEST_FOLDED)
 
 
 def of_models(
@@ -302,6 +358,28 @@ class _LayerWeights(NamedTuple):
     self_additive: tf.Tensor | None
     cross_additive: tf.Tensor | None
     activation: Callable[[tf.Tensor], tf.Tensor]
+    # Of folded cross-attention: W_q^T and W^O of each head [H, K, D], b_q [H, K, 1], b^O [D].
+    folding_q: tf.Tensor
+    folding_output: tf.Tensor
+    folding_q_bias: tf.Tensor | None
+    folded_output_bias: tf.Tensor | None
+
+    def folded(self, memory: KeysValues, bias: tf.Tensor) -> FoldedMemory:
+        """Fold cross-attention to a memory [1, H, S, K] whose padding a bias [1, 1, 1, S] hides."""
+        keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in memory)
+        d_model = self.folding_q.shape[2]
+        bias_HS = tf.repeat(bias[0, :, 0], keys_HSK.shape[0], axis=0)
+        if self.folding_q_bias is not None:
+            bias_HS += tf.matmul(keys_HSK, self.folding_q_bias)[:, :, 0]
+        return FoldedMemory(
+            keys=tf.reshape(tf.matmul(keys_HSK, self.folding_q), [1, -1, d_model]),
+            values=tf.reshape(tf.matmul(values_HSK, self.folding_output), [1, -1, d_model]),
+            bias=bias_HS[None],
+        )
+
+    def add_cross_output_bias(self, x: tf.Tensor) -> tf.Tensor:
+        """Return x + b^O of cross-attention."""
+        return x if self.folded_output_bias is None else x + self.folded_output_bias
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
@@ -329,6 +407,9 @@ class _LayerWeights(NamedTuple):
         def additive(layer):
             return tf.convert_to_tensor(layer.additive) if layer.function == "additive" else None
 
+        def heads(rows):
+            return tf.reshape(rows, [cross.num_heads, -1, rows.shape[1]])
+
         qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
         num_queries = itself.num_heads * itself.d_k
         qkv_bias = query_bias(itself)
@@ -351,7 +432,24 @@ class _LayerWeights(NamedTuple):
             self_additive=additive(itself),
             cross_additive=additive(cross),
             activation=feed_forward.activation,
+            folding_q=heads(_transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
+            folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
+            folding_q_bias=heads(query_bias(cross)[:, None]) if cross.use_bias else None,
+            folded_output_bias=output_bias(cross),
         )
+
+
+def _encoder_products(model: transformer.Transformer) -> dict[str, weight_products.Product]:
+    """Return products of integers with what is large of the weights that a source meets."""
+    kernels = [layer.cross_attention.kv for layer in model.decoder_layers]
+    for layer in model.encoder_layers:
+        kernels += [layer.self_attention.qkv, layer.self_attention.output_kernel]
+        kernels += [layer.feed_forward.kernel_1, layer.feed_forward.kernel_2]
+    return {
+        kernel.path: weight_products.product(tf.convert_to_tensor(kernel), dtype=tf.int8)
+        for kernel in kernels
+        if weight_products.is_large(kernel)
+    }
 
 
 def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:

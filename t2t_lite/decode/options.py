@@ -62,7 +62,7 @@ class DecodeOptions:
         "float32",
         "mixed computes the decoder's products in bfloat16 and scores the best candidates again in "
         "float32; bfloat16 halves the weights too. Both are fast where the processor has bfloat16. "
-        "mixed_int8 is mixed with products of 8-bit integers.",
+        "mixed_int8 is mixed with large products, the encoder's too, of 8-bit integers.",
     )
 
     def __post_init__(self) -> None:

@@ -23,6 +23,7 @@ so small tensors whose values are known become constants.
 Shapes: R rows, I and O input and output features.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +51,7 @@ def product(kernel: tf.Tensor, bias: tf.Tensor | None = None, *, dtype: tf.DType
     if dtype == tf.int8:
         if not _is_known(kernel):
             raise ValueError("products of integers need known weights: freeze the translator")
-        if kernel.shape.num_elements() >= _LARGE:
+        if is_large(kernel):
             return Int8Product(kernel, bias)
         dtype = tf.float32
     return FloatProduct(tf.cast(kernel, dtype), None if bias is None else tf.cast(bias, dtype))
@@ -59,8 +60,13 @@ def product(kernel: tf.Tensor, bias: tf.Tensor | None = None, *, dtype: tf.DType
 def constant(tensor: tf.Tensor) -> Any:
     """Return what becomes a constant of every graph that uses it, if the value of tensor is known
     (it was made outside tf.functions) and small; else the tensor."""
-    is_small = tensor.shape.num_elements() < _LARGE
-    return tensor.numpy() if is_small and _is_known(tensor) else tensor
+    return tensor.numpy() if not is_large(tensor) and _is_known(tensor) else tensor
+
+
+def is_large(tensor: Any) -> bool:
+    """Return whether a tensor or variable is large enough to be rounded as a kernel, and too large
+    for a constant."""
+    return math.prod(tensor.shape) >= _LARGE
 
 
 def _is_known(tensor: tf.Tensor) -> bool:

@@ -148,6 +148,10 @@ class Translator:
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
+        # But one sentence, if it is short, has a trace of its own, of fewer operations.
+        self.translate_sentence = tf.function(
+            self._search, input_signature=[tf.TensorSpec([1, None], tf.int32)], autograph=False
+        )
         self.continue_ids = tf.function(self._search, input_signature=[ids, ids], autograph=False)
         uniforms = tf.TensorSpec([None, None], tf.float32)
         self.sample_ids = tf.function(
@@ -297,6 +301,8 @@ class Translator:
             hypotheses = self.sample_ids(inputs, starts, np.concatenate(uniforms))
         elif any(prefixes):
             hypotheses = self.continue_ids(inputs, starts)
+        elif cached_decoder.is_short_sentence(*inputs.shape):
+            hypotheses = self.translate_sentence(inputs)
         else:
             hypotheses = self.translate_ids(inputs)
         hypotheses = beam_search.Hypotheses(*(tensor.numpy() for tensor in hypotheses))
@@ -374,8 +380,8 @@ class Translator:
     ) -> beam_search.Hypotheses:
         """Translate ids in the graph.
 
-        `translate_ids(inputs)`, `continue_ids(inputs, prefix_ids)` and `sample_ids(inputs,
-        prefix_ids, uniforms)` are this as a tf.function.
+        `translate_ids(inputs)`, `translate_sentence(inputs)` of one row, `continue_ids(inputs,
+        prefix_ids)` and `sample_ids(inputs, prefix_ids, uniforms)` are this as a tf.function.
 
         Args:
           inputs: int32 [B, S], each with EOS, padded with 0.

@@ -225,7 +225,7 @@ class MultiHeadAttention(keras.layers.Layer):
         return _split_heads(self._project(x, kernel), self.num_heads, sizes)
 
     def _project(self, x, kernel):
-        return linear.project(x, tf.convert_to_tensor(kernel), self.compute_dtype)
+        return linear.project(x, kernel, self.compute_dtype)
 
     def _add_fused(self, name: str, sizes: Sequence[int]):
         """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel.

@@ -40,5 +40,5 @@ class FeedForward(keras.layers.Layer):
         return self._linear(hidden, self.kernel_2, self.bias_2)
 
     def _linear(self, x, kernel, bias):
-        y = linear.project(x, tf.convert_to_tensor(kernel), self.compute_dtype)
+        y = linear.project(x, kernel, self.compute_dtype)
         return linear.add_bias(y, tf.convert_to_tensor(bias))

@@ -53,6 +53,7 @@ class Checkpoints:
     ):
         self._directory = pathlib.Path(directory)
         self._identity = identity
+        self._keep = keep
         parts = {"model": dict(variables), "optimizer": dict(slots)}
         # What is restored: checkpoints of 0.1.0 have no identity.
         self._without_position = tf.train.Checkpoint(**parts)
@@ -71,7 +72,13 @@ class Checkpoints:
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
         with _explain_failure(self._directory / f"ckpt-{step}"):
-            return self._manager.save(checkpoint_number=step)
+            prefix = self._manager.save(checkpoint_number=step)
+        # TensorFlow forgets a checkpoint that was complete when its process was killed but not yet
+        # in the file "checkpoint": nothing else would ever delete it.
+        until_now = [old for at, old in list_checkpoints(self._directory) if at <= step]
+        for old in until_now[: -self._keep]:
+            _remove(old)
+        return prefix
 
     def remove_leftovers(self) -> None:
         """Remove what a process that was killed while it wrote or removed a checkpoint left."""
@@ -254,6 +261,13 @@ def write_only(
         if not path.name.startswith(f"ckpt-{step}."):
             path.unlink(missing_ok=True)
     return prefix
+
+
+def _remove(prefix: str) -> None:
+    """Remove a checkpoint, its index first: what has an index is complete."""
+    path = pathlib.Path(prefix)
+    for file in [path.with_name(f"{path.name}.index"), *path.parent.glob(f"{path.name}.data-*")]:
+        file.unlink(missing_ok=True)
 
 
 def remove_half_written(directory: pathlib.Path, step: str = "*") -> None:

@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from t2t_lite.decode import batching, beam_search, scoring, translator
+from t2t_lite.decode import batching, beam_search, cached_decoder, scoring, translator
 from t2t_lite.serving import protocol, weights
 from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
@@ -192,7 +192,11 @@ class ServingModel(tf.Module):
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             with self._weights.used():
                 if not self._prefix:
-                    return model.translate_ids(inputs)
+                    return tf.cond(
+                        cached_decoder.is_short_sentence(*tf.unstack(tf.shape(inputs))),
+                        lambda: model.translate_sentence(inputs[:1]),
+                        lambda: model.translate_ids(inputs),
+                    )
                 prefix = tf.constant([self._prefix], tf.int32)
                 return model.continue_ids(inputs, tf.tile(prefix, [tf.shape(inputs)[0], 1]))
 

@@ -72,6 +72,15 @@ def test_an_empty_folder_says_how_to_fill_it(tmp_path):
         manifest.load(tmp_path, registry.problem("toy_ende"))
 
 
+def test_what_a_vocabulary_says_beside_its_own_changes_no_name(tmp_path):
+    generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)
+    path = tmp_path / "numbers.manifest.json"
+    fields = json.loads(path.read_text())
+    fields["vocabulary"]["name"] = None
+    path.write_text(json.dumps(fields))
+    manifest.load(tmp_path, Numbers()).check_files()
+
+
 @pytest.mark.parametrize("change", ["cut", "missing"])
 def test_files_that_do_not_match_are_named(tmp_path, change):
     generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.decode import cached_decoder, candidates
+from t2t_lite.decode import cached_decoder, candidates, products
 from t2t_lite.model import transformer
 
 TINY = config.HParams(
@@ -87,13 +87,14 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
     ],
     ids=str,
 )
-def test_cached_steps_equal_the_full_pass(changes):
-    model = _model(**changes)
+@pytest.mark.parametrize("batch_size", [2, 1])  # one sentence's memory is folded
+def test_cached_steps_equal_the_full_pass(changes, batch_size):
+    model, inputs = _model(**changes), INPUTS[:batch_size]
     num_rows = model.embedding.num_rows
-    for logits, histories in _step_through(model, INPUTS, num_beams=3, num_steps=7):
+    for logits, histories in _step_through(model, inputs, num_beams=3, num_steps=7):
         for n in range(3):
             targets = np.pad(histories[:, n], [(0, 0), (0, 1)])  # the last one is what is predicted
-            expected = model(INPUTS, tf.constant(targets))[:, -1]
+            expected = model(inputs, tf.constant(targets))[:, -1]
             # Sums of 16 to 24 products in another order: a few units in the 7th digit.
             np.testing.assert_allclose(logits[:, n, :num_rows], expected, atol=2e-5)
             assert (logits[:, n, num_rows:] < -1e8).all()
@@ -110,6 +111,17 @@ def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases):
             expected = model(INPUTS, tf.constant(targets))[:, -1].numpy()
             # Logits here are up to about 40.
             assert np.abs(logits[:, n] - expected).max() < 0.02 * np.abs(expected).max()
+
+
+def test_integers_of_the_encoder_follow_the_model(monkeypatch):
+    monkeypatch.setattr(products, "_LARGE", 16)
+    model = _model()
+    found = cached_decoder.CachedDecoder(model, 2, "int8").encode(INPUTS)
+    exact = cached_decoder.CachedDecoder(model, 2).encode(INPUTS)
+    for memory, expected in zip(found.memories, exact.memories):
+        for x, y in zip(memory, expected):
+            # Each product rounds both factors by about 1 %, and there are nine in a row.
+            assert 0.001 < np.abs(x - y).mean() / np.abs(y).mean() < 0.1
 
 
 def test_padding_of_the_source_changes_nothing():

@@ -149,6 +149,14 @@ def test_one_trace_serves_every_batch():
     assert model.translate_ids.experimental_get_tracing_count() == 1
 
 
+def test_the_trace_for_one_sentence_gives_what_that_for_all_does():
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options(beam_size=3))
+    for row in ([5, 6, 7, 1], [9, 1]):
+        inputs = tf.constant([row], tf.int32)
+        for alone, expected in zip(model.translate_sentence(inputs), model.translate_ids(inputs)):
+            np.testing.assert_allclose(alone, expected, atol=1e-5)
+
+
 def test_several_devices_share_the_batches(translate):
     # One trace, two workers; on GPUs the names of the devices stand in the place of "".
     model = translator.Translator(

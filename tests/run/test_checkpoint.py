@@ -83,6 +83,20 @@ def test_the_oldest_go(tmp_path):
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 3]
 
 
+def test_the_oldest_go_whether_tensorflow_knows_them_or_not(tmp_path):
+    made, _, _ = _checkpoints(tmp_path, keep=2)
+    made.save(1)
+    (tmp_path / "checkpoint").unlink()  # as where its writer was killed before it named ckpt-1
+    made, _, _ = _checkpoints(tmp_path, keep=2)
+    made.save(2)
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [1, 2]
+    for name in ("ckpt-9.index", "ckpt-9.data-00000-of-00001"):  # a damaged newer one counts not
+        (tmp_path / name).touch()
+    made.save(3)
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 3, 9]
+    assert not list(tmp_path.glob("ckpt-1.*"))
+
+
 def test_resolve_finds_prefix_folder_and_newest(tmp_path):
     made, _, _ = _checkpoints(tmp_path)
     made.save(9)
