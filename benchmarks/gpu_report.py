@@ -392,10 +392,11 @@ def _batches(hparams: config.HParams, shapes: int) -> list[dict]:
     lengths = np.stack([sources, targets.astype(int)], 1)
     batches = []
     if hparams.packing:
-        size = packing.sizes(*lengths.mean(0), hparams.max_length)
+        mean_source, mean_target = lengths.mean(0).tolist()
+        size = packing.sizes(mean_source, mean_target, hparams.max_length)
         rows_of_batch = buckets.shape(size, hparams.batch_tokens).batch
         window = lengths[: min(4096, 40 * rows_of_batch)]
-        rows = packing.assign(*window.T, size)
+        rows = packing.assign(window[:, 0], window[:, 1], size)
         for first in range(0, 2 * rows_of_batch, rows_of_batch):
             is_in = (rows >= first) & (rows < first + rows_of_batch)
             batch = {}

@@ -129,7 +129,8 @@ def test_moved_data_go_on_where_they_were(small, tmp_path, batches, monkeypatch)
 def test_real_tokens_are_those_of_the_batches(small):
     batches = list(pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=4).take(400))
     shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=4)
-    means = pipeline.mean_tokens(*small.args, shapes, max_length=OPTIONS["max_length"])
+    problem, data_dir = small.args
+    means = pipeline.mean_tokens(problem, data_dir, shapes, max_length=OPTIONS["max_length"])
     for side, mean in zip(("inputs", "targets"), means):
         counted = np.mean([np.count_nonzero(batch[side]) for batch in batches])
         # At the end of the 400 some pairs wait for their batch to be full.
