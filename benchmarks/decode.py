@@ -25,6 +25,9 @@ def main() -> None:
     parser.add_argument(
         "--precision", choices=["float32", "mixed", "bfloat16", "mixed_int8"], default="float32"
     )
+    parser.add_argument("--hparams_set", help="instead of workload D's sizes")
+    parser.add_argument("--vocab_size", type=int, default=VOCABULARY)
+    parser.add_argument("--batch", type=int, default=BATCH)
     parser.add_argument("--target_length", type=int, default=32)
     parser.add_argument("--threads", type=int, default=int(os.environ.get("BENCH_THREADS", "2")))
     parser.add_argument("--workers", type=int, default=0, help="default: as many as threads")
@@ -43,7 +46,7 @@ def main() -> None:
         decode()
         times.append(time.perf_counter() - start)
     cpu = (time.process_time() - cpu) / arguments.runs
-    median, tokens = statistics.median(times), BATCH * arguments.target_length
+    median, tokens = statistics.median(times), arguments.batch * arguments.target_length
     result = {
         "peer": f"t2t-lite {arguments.precision}",
         "threads": arguments.threads,
@@ -65,7 +68,7 @@ def workload(arguments):
     import numpy as np
     import tensorflow as tf
 
-    from t2t_lite import config
+    from t2t_lite import config, registry
     from t2t_lite.decode import beam_search, cached_decoder, candidates, options
     from t2t_lite.model import transformer
 
@@ -77,10 +80,14 @@ def workload(arguments):
         d_model=256, d_ff=1024, num_heads=4, d_k=64, d_v=64, num_encoder_layers=3,
         num_decoder_layers=3,
     )  # fmt: skip
+    if arguments.hparams_set:
+        hparams = registry.hparams(arguments.hparams_set)
     decode_options = options.DecodeOptions(
         beam_size=BEAM, min_length=arguments.target_length + 1, precision=arguments.precision
     )
-    model = transformer.Transformer(hparams, VOCABULARY, dtype=decode_options.weights_dtype)
+    model = transformer.Transformer(
+        hparams, arguments.vocab_size, dtype=decode_options.weights_dtype
+    )
     decoder = cached_decoder.of_models([model], decode_options)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
@@ -89,12 +96,12 @@ def workload(arguments):
             decoder,
             decoder.encode(inputs),
             decode_options,
-            emittable=candidates.EmittableIds(VOCABULARY, forbidden=(0, 2)),
+            emittable=candidates.EmittableIds(arguments.vocab_size, forbidden=(0, 2)),
             max_lengths=tf.fill([tf.shape(inputs)[0]], arguments.target_length),
         )
 
-    inputs = np.random.default_rng(0).integers(10, VOCABULARY, (BATCH, SOURCE)).astype(np.int32)
-    parts = np.array_split(inputs, workers)
+    inputs = np.random.default_rng(0).integers(10, arguments.vocab_size, (arguments.batch, SOURCE))
+    parts = np.array_split(inputs.astype(np.int32), workers)
     pool = futures.ThreadPoolExecutor(workers)
     return (
         lambda: list(pool.map(lambda part: search(part).scores.numpy(), parts)),

@@ -45,6 +45,11 @@ def fill(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> float:
     return float((pairs * (sources + targets)).sum() / (pairs * _costs(table, sizes).min(1)).sum())
 
 
+def smallest(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
+    """Return the number of the smallest size that holds each row of `table`."""
+    return _costs(table, sizes).argmin(1)
+
+
 def unfit(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return the rows of `table` whose pairs fit none of the sizes."""
     return table[_costs(table, sizes).min(1) == _TOO_SMALL]

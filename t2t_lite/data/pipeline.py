@@ -20,7 +20,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -58,6 +58,22 @@ def bucket_shapes(
     return [buckets.shape(size, batch_tokens) for size in sizes]
 
 
+def mean_tokens(
+    problem: problems.Problem, data_dir: Path, shapes: Sequence[buckets.Shape], *, max_length: int
+) -> tuple[float, float]:
+    """Return the real source and target tokens of a batch of these shapes, on average.
+
+    A batch has at most `batch_tokens` of each side; what is less is padding, of which the shorter
+    side has more.
+    """
+    table = _train_lengths(problem, data_dir, max_length)
+    smallest = buckets.smallest(table, [shape[1:] for shape in shapes])
+    rows = np.array([shape.batch for shape in shapes])[smallest]
+    batches = (table[:, 2] / rows).sum()
+    source, target = (table[:, :2] * table[:, 2:]).sum(0) / batches
+    return float(source), float(target)
+
+
 def train_batches(
     problem: problems.Problem,
     data_dir: Path,
@@ -80,7 +96,7 @@ def train_batches(
         max_buckets=max_buckets,
     )
     blocks = _training_blocks(problem, data_dir, max_length, seed)
-    return _with_options(_bucketed(blocks, shapes).prefetch(4))
+    return with_options(_bucketed(blocks, shapes).prefetch(4))
 
 
 def packed_shape(
@@ -123,7 +139,7 @@ def packed_batches(
     pairs = manifest.load(data_dir, problem).pairs("train")
     windows = blocks.rebatch(min(_WINDOW, pairs))
     rows = windows.map(pack).unbatch().batch(shape.batch, drop_remainder=True)
-    return _with_options(rows.prefetch(2))
+    return with_options(rows.prefetch(2))
 
 
 def _pack(inputs, input_lengths, targets, target_lengths, *, size, seed) -> list[np.ndarray]:
@@ -167,8 +183,8 @@ def eval_batches(
         source, target, _ = unfit.max(0).tolist()
         shapes.append(buckets.shape((source, target), batch_tokens))
     paths = [str(path) for path in loaded.shards(split)]
-    blocks = _blocks(tf.data.TFRecordDataset(paths), problem)
-    return _with_options(_bucketed(blocks, shapes).prefetch(4))
+    blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), problem)
+    return with_options(_bucketed(blocks, shapes).prefetch(4))
 
 
 def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
@@ -231,17 +247,8 @@ def _training_blocks(
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
     names = [path.name for path in loaded.shards("train")]
-    records = (
-        tf.data.Dataset.from_tensor_slices(names)
-        .shuffle(len(names), seed=seed)
-        .interleave(
-            functools.partial(_read_shard, folder=str(loaded.data_dir)),
-            cycle_length=min(_CYCLE, len(names)),
-            num_parallel_calls=1,
-            deterministic=True,
-        )
-        .shuffle(_SHUFFLE, seed=seed + 1)
-        .repeat()
+    records = in_training_order(
+        names, functools.partial(_read_shard, folder=str(loaded.data_dir)), seed=seed
     )
 
     def drop_long(block: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
@@ -251,6 +258,28 @@ def _training_blocks(
         }
 
     return _blocks(records, problem).map(drop_long)
+
+
+def in_training_order(
+    shards_: Sequence[str] | Sequence[int],
+    read: Callable[[tf.Tensor], tf.data.Dataset],
+    *,
+    seed: int,
+) -> tf.data.Dataset:
+    """Return what `read` gives of each shard, endlessly, in the order in which training sees it."""
+    return (
+        tf.data.Dataset.from_tensor_slices(shards_)
+        .shuffle(len(shards_), seed=seed)
+        .interleave(
+            read,
+            cycle_length=min(_CYCLE, len(shards_)),
+            num_parallel_calls=1,
+            deterministic=True,
+        )
+        .shuffle(_SHUFFLE, seed=seed + 1)
+        .repeat()
+        .batch(_BLOCK)
+    )
 
 
 def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
@@ -289,8 +318,8 @@ def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -
 
 
 def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Dataset:
-    """Return the records' {"inputs", "targets"}, ragged int32 [block, None], as the problem reads
-    them."""
+    """Return {"inputs", "targets"} of blocks of records, ragged int32 [block, None], as the problem
+    reads them."""
     inputs, targets = ("targets", "inputs") if problem.is_reversed else ("inputs", "targets")
     feature = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
     features = {"inputs": feature, "targets": feature}
@@ -302,37 +331,57 @@ def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Data
             "targets": tf.cast(parsed[targets], tf.int32),
         }
 
-    return records.batch(_BLOCK).map(parse)
+    return records.map(parse)
 
 
 def _bucketed(blocks: tf.data.Dataset, shapes: Sequence[buckets.Shape]) -> tf.data.Dataset:
     """Return batches of pairs by the smallest shape that holds them; each holds at least one."""
     rows, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
-    too_small = tf.constant(tf.int64.max)
 
     def find_buckets(block: dict[str, tf.RaggedTensor]) -> dict:
-        fits = (block["inputs"].row_lengths()[:, None] <= sources) & (
-            block["targets"].row_lengths()[:, None] <= targets
-        )
-        return {**block, "bucket": tf.argmin(tf.where(fits, sources + targets, too_small), axis=1)}
+        lengths = block["inputs"].row_lengths(), block["targets"].row_lengths()
+        return {**block, "bucket": smallest_fitting(*lengths, shapes)}
+
+    def pad(key: tf.Tensor, pairs: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
+        return {
+            "inputs": pairs["inputs"].to_tensor(shape=[rows[key], sources[key]]),
+            "targets": pairs["targets"].to_tensor(shape=[rows[key], targets[key]]),
+        }
+
+    return by_bucket(blocks.map(find_buckets), shapes, pad)
+
+
+def smallest_fitting(
+    source_lengths: tf.Tensor, target_lengths: tf.Tensor, shapes: Sequence[buckets.Shape]
+) -> tf.Tensor:
+    """Return for each pair of lengths [block] the number of the smallest shape that holds it."""
+    _, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
+    too_small = tf.constant(tf.int64.max)
+    fits = (source_lengths[:, None] <= sources) & (target_lengths[:, None] <= targets)
+    return tf.argmin(tf.where(fits, sources + targets, too_small), axis=1)
+
+
+def by_bucket(
+    blocks: tf.data.Dataset,
+    shapes: Sequence[buckets.Shape],
+    finish: Callable[[tf.Tensor, dict], dict[str, tf.Tensor]],
+) -> tf.data.Dataset:
+    """Return batches of elements of one "bucket", a shape's number, of as many as it has rows.
+
+    `finish` gets that number and the elements, batched.
+    """
+    rows = tf.constant([shape.batch for shape in shapes], tf.int64)
 
     def batch(key: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
-        def pad(pairs: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-            return {
-                "inputs": pairs["inputs"].to_tensor(shape=[rows[key], sources[key]]),
-                "targets": pairs["targets"].to_tensor(shape=[rows[key], targets[key]]),
-            }
+        return window.batch(rows[key]).map(functools.partial(finish, key))
 
-        return window.batch(rows[key]).map(pad)
-
-    return (
-        blocks.map(find_buckets)
-        .unbatch()
-        .group_by_window(lambda pair: pair["bucket"], batch, window_size_func=lambda key: rows[key])
+    return blocks.unbatch().group_by_window(
+        lambda element: element["bucket"], batch, window_size_func=lambda key: rows[key]
     )
 
 
-def _with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
+def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset with a fixed order that leaves the cores to the training."""
     options = tf.data.Options()
     options.deterministic = True
     # One process shares its cores with the training: no pool of its own, no tuning at run time.

@@ -12,6 +12,7 @@ process of the generator start in a fraction of a second and stay small.
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
 
 import numpy as np
 from google.protobuf import message
@@ -85,12 +86,37 @@ def read(path: str | os.PathLike[str]) -> Iterator[bytes]:
     with open(path, "rb") as file:
         while True:
             block, damage = _read_block(file)
-            yield from _checked(path, first, block)
+            yield from _checked(path, range(first, first + len(block)), block)
             if damage:
                 raise _damaged(path, first + len(block), damage)
             if not block:
                 return
             first += len(block)
+
+
+def read_at(
+    file: BinaryIO, offsets: Sequence[int], lengths: Sequence[int], numbers: Sequence[int]
+) -> list[bytes]:
+    """Return some records of an open shard by their places.
+
+    Args:
+      offsets: where each begins in the file, with its header.
+      lengths: of each, its bytes without header and checksum; `framed` tells one from the other.
+      numbers: of each in the file, for the UserError where one is damaged.
+    """
+    block = []
+    for offset, length, number in zip(offsets, lengths, numbers):
+        framed_record = os.pread(file.fileno(), framed(length), offset)
+        if len(framed_record) < framed(length):
+            raise _damaged(file.name, number, "the file ends inside it")
+        head = _HEADER.itemsize
+        block.append((framed_record[:head], framed_record[head:-4], framed_record[-4:]))
+    return list(_checked(file.name, numbers, block))
+
+
+def framed(length):
+    """Return how many bytes of a file a record of `length` bytes takes."""
+    return length + _HEADER.itemsize + 4
 
 
 def read_examples(
@@ -124,7 +150,9 @@ def _read_block(file) -> tuple[list[tuple[bytes, bytes, bytes]], str]:
     return block, ""
 
 
-def _checked(path, first: int, block: list[tuple[bytes, bytes, bytes]]) -> Iterator[bytes]:
+def _checked(
+    path, numbers: Sequence[int], block: list[tuple[bytes, bytes, bytes]]
+) -> Iterator[bytes]:
     if not block:
         return
     headers, records, tails = zip(*block)
@@ -134,7 +162,7 @@ def _checked(path, first: int, block: list[tuple[bytes, bytes, bytes]]) -> Itera
     agree = lengths_agree & (_checksums(records) == _numbers(tails))
     for i, record in enumerate(records):
         if not agree[i]:
-            raise _damaged(path, first + i, "its checksum does not agree")
+            raise _damaged(path, numbers[i], "its checksum does not agree")
         yield record
 
 

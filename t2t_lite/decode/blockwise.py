@@ -392,7 +392,7 @@ def _blocks(
     positions = tf.range(tf.reduce_max(tf.concat([lengths, [0]], 0)))
     ids = results.ids[:, : tf.size(positions)]
     ids = tf.where(positions < lengths[:, None], ids, vocabularies.PAD_ID)
-    scores = results.scores / beam_search.length_penalty(lengths, options.alpha)
+    scores = results.scores / beam_search.length_penalty(lengths, options)
     hypotheses = beam_search.Hypotheses(
         ids=ids[:, None],
         scores=scores[:, None],

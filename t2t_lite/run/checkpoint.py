@@ -35,6 +35,7 @@ class Checkpoints:
       variables: weights by name.
       slots: optimizer moments by name.
       data: the iterator whose position is saved.
+      data_name: of the kind of its position, which none of another kind can take.
       identity: of the weights.
       keep: how many checkpoints stay.
     """
@@ -46,16 +47,21 @@ class Checkpoints:
         variables: Mapping[str, tf.Variable],
         slots: Mapping[str, tf.Variable],
         data: Any,
+        data_name: str = "data",
         identity: identities.Identity,
         keep: int,
     ):
         self._directory = pathlib.Path(directory)
         self._identity = identity
         self._keep = keep
-        parts = {"model": dict(variables), "optimizer": dict(slots), "data": data}
+        parts = {"model": dict(variables), "optimizer": dict(slots)}
         # What is restored: checkpoints of 0.1.0 have no identity.
+        self._without_position = tf.train.Checkpoint(**parts)
+        parts[data_name] = data
+        self._data_name = data_name
         self._checkpoint = tf.train.Checkpoint(**parts)
         whole = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
+        self.has_position = True
         self._manager = tf.train.CheckpointManager(
             whole, str(directory), max_to_keep=keep, checkpoint_name="ckpt"
         )
@@ -86,12 +92,16 @@ class Checkpoints:
         """Restore the newest checkpoint that can be read.
 
         Returns:
-          Its step (0 where there is none) and the damaged ones that were passed over.
+          Its step (0 where there is none) and the damaged ones that were passed over. Where
+          `has_position` is False then, the data are still at their start: the checkpoint has a
+          position of another kind.
         """
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
-                restored = self._checkpoint.restore(prefix).assert_existing_objects_matched()
+                self.has_position = _has_part(prefix, self._data_name)
+                parts = self._checkpoint if self.has_position else self._without_position
+                restored = parts.restore(prefix).assert_existing_objects_matched()
                 restored.expect_partial()  # the identity is read below
                 found = identity_of(prefix)
             except _DAMAGE as error:
@@ -307,6 +317,11 @@ def _explain_failure(prefix: pathlib.Path) -> Iterator[None]:
             f"cannot write the checkpoint of step {step} to {prefix.parent}: {reason}; "
             "earlier checkpoints are intact: free space and start the same command again"
         ) from error
+
+
+def _has_part(prefix: str, name: str) -> bool:
+    keys = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
+    return any(key.partition("/")[0] == name for key in keys)
 
 
 def _text_variable(text: str) -> tf.Variable:

@@ -25,7 +25,6 @@ class Workers:
     def __init__(self, strategy: tf.distribute.Strategy):
         self._strategy = strategy
         self.count = devices.num_workers(strategy)
-        self._any = tf.function(self._sum, input_signature=[tf.TensorSpec([], tf.float32)])
 
     def agree(self, what: str, **values: Any) -> None:
         """Wait for all workers; raise UserError where one has other values than the chief.
@@ -82,17 +81,6 @@ class Workers:
         """Let none leave before all have heard why: to the others it would be a lost worker."""
         with contextlib.suppress(errors.UserError):
             self.gather("")
-
-    def any(self, flag: bool) -> bool:
-        """Return whether one of the workers says so; waits until each has said it."""
-        if self.count == 1:
-            return flag
-        with explain_lost_worker("between two steps"):
-            return bool(self._any(tf.constant(float(flag))) > 0)
-
-    def _sum(self, flag: tf.Tensor) -> tf.Tensor:
-        per_replica = self._strategy.run(lambda: tf.identity(flag))
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
 
 
 @contextlib.contextmanager

@@ -63,6 +63,15 @@ def use_xla(choice: str) -> bool:
     return choice == "on" or (choice == "auto" and bool(tf.config.list_physical_devices("GPU")))
 
 
+def steps_between_fetches() -> int:
+    """Return after how many steps the host looks at their results.
+
+    It waits for a GPU then, which has nothing to do until the next step is given to it. A CPU does
+    a step while it is given.
+    """
+    return 10 if tf.config.list_physical_devices("GPU") else 1
+
+
 def precision(choice: str) -> str:
     """Return "float32" or "bfloat16"; "auto" is the latter where the hardware multiplies it."""
     if choice != "auto":

@@ -5,6 +5,9 @@ beside the uncorrected root, as in tensor2tensor and in Keras:
 
     rate = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)
     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w = w - rate m / (sqrt(v) + eps)
+
+An update that must not happen is made with g = 0, beta1 = beta2 = 1 and no rate, which changes
+nothing: a branch would keep the host waiting until the device knows which way to go.
 """
 
 from collections.abc import Mapping
@@ -31,9 +34,26 @@ class Adam:
         return moments | {f"{name}/v": slot for name, slot in self._v.items()}
 
     def apply(
-        self, gradients: Mapping[str, tf.Tensor], *, learning_rate: tf.Tensor, step: tf.Tensor
+        self,
+        gradients: Mapping[str, tf.Tensor],
+        *,
+        learning_rate: tf.Tensor,
+        step: tf.Tensor,
+        is_valid: tf.Tensor | None = None,
     ) -> None:
-        """Update every variable; `step` counts updates from 1 (float32). Call in a replica."""
+        """Update every variable; `step` counts updates from 1 (float32). Call in a replica.
+
+        Where `is_valid`, a boolean [], is given and false, nothing changes.
+        """
+        beta1, beta2 = self._beta1, self._beta2
+        if is_valid is not None:
+            learning_rate = tf.where(is_valid, learning_rate, 0.0)
+            beta1, beta2 = tf.where(is_valid, beta1, 1.0), tf.where(is_valid, beta2, 1.0)
+            factor = tf.cast(is_valid, tf.float32)
+            gradients = {
+                name: tf.math.multiply_no_nan(gradient, factor)
+                for name, gradient in gradients.items()
+            }
         for name, gradient in gradients.items():
             tf.raw_ops.ResourceApplyAdam(
                 var=self._variables[name].handle,
@@ -42,8 +62,8 @@ class Adam:
                 beta1_power=self._beta1**step,
                 beta2_power=self._beta2**step,
                 lr=learning_rate,
-                beta1=self._beta1,
-                beta2=self._beta2,
+                beta1=beta1,
+                beta2=beta2,
                 epsilon=self._epsilon,
                 grad=gradient,
             )

@@ -38,6 +38,11 @@ class TrainerOptions:
     precision: Literal["auto", "float32", "bfloat16"] = fields.option(
         "auto", "Of the matrix products; auto: bfloat16 where the hardware has it."
     )
+    tf32: bool = fields.option(
+        True,
+        "GPUs of compute capability 8 and above multiply float32 with 10 bits of mantissa, several "
+        "times as fast as with all 23.",
+    )
     random_seed: int = fields.option(1, "Of weights, data order and dropout.", at_least=0)
     deterministic: bool = fields.option(
         False,

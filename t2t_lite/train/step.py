@@ -8,6 +8,8 @@ micro-batches nor an uneven share of padding changes the result.
 
 XLA, where it is on, compiles forward and backward pass inside the replica; the all-reduce and the
 update stay outside, because compiled code cannot contain a collective under MirroredStrategy.
+
+Nothing in a step waits for what a device has computed: whoever reads its result waits for it.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,12 +25,14 @@ from t2t_lite.train import heads, loss, metrics, optimizer
 class StepResult(NamedTuple):
     """Means over the global batch's target tokens, in nats, and the gradient's global norm.
 
-    Where the norm is not finite the update was left out.
+    Where the norm is not finite the update was left out. `stops` is how many replicas were told to
+    stop, the same number on all.
     """
 
     loss: tf.Tensor
     negative_log_likelihood: tf.Tensor
     gradient_norm: tf.Tensor
+    stops: tf.Tensor
 
 
 class TrainStep:
@@ -62,13 +66,30 @@ class TrainStep:
         self._xla = xla
         self._align = align
         self._variables = model.trained_variables()
+        # For a branch a GPU's host waits until it knows which one to take. On a CPU it saves a pass
+        # over the gradients, 2 % of a step.
+        self._branches = not tf.config.list_physical_devices("GPU")
         self._compiled: dict[tuple, tf.types.experimental.ConcreteFunction] = {}
 
     def __call__(
-        self, batch: Mapping[str, tf.Tensor], *, step: int, learning_rate: float
+        self,
+        batch: Mapping[str, tf.Tensor],
+        *,
+        step: int,
+        learning_rate: float,
+        stop: bool = False,
     ) -> StepResult:
-        """Make update number `step` (from 1) with a global batch as the pipeline makes it."""
-        args = dict(batch), tf.constant(step), tf.constant(learning_rate, tf.float32)
+        """Make update number `step` (from 1) with a global batch as the pipeline makes it.
+
+        Args:
+          batch: of several workers each may give its own rows alone; "tokens" then says how many
+            source and target tokens all rows have (see data.share).
+          stop: whether this worker wants to stop, which `StepResult.stops` tells all.
+        """
+        with tf.device("CPU"):  # a copy to a GPU would wait for the step before
+            numbers = tf.constant([learning_rate, stop], tf.float32)
+            known = {key: x for key, x in batch.items() if key != "pairs"}
+            args = known, tf.constant(step), numbers
         if self.is_new(batch):
             # One function a shape, so that TensorFlow does not suspect a mistake in many traces.
             function = tf.function(self._make_update, autograph=False)
@@ -89,15 +110,35 @@ class TrainStep:
 
         As many as keep a part's tokens, padding included, within `max_tokens_per_device`.
         """
-        rows = -(-batch["inputs"].shape[0] // self._strategy.num_replicas_in_sync)
-        tokens = rows * max(batch["inputs"].shape[1], batch["targets"].shape[1])
+        rows, source = batch["inputs"].shape
+        return self._parts(rows, source, batch["targets"].shape[1])
+
+    def _parts(self, rows: int, source: int, target: int) -> int:
+        rows = -(-rows // self._strategy.num_replicas_in_sync)
+        tokens = rows * max(source, target)
         limit = self._hparams.max_tokens_per_device
         return min(rows, -(-tokens // limit)) if limit else 1
 
-    def _make_update(self, batch, step, learning_rate) -> StepResult:
+    def rows_of_worker(self, rows: int, source: int, target: int) -> slice:
+        """Return which rows of a global batch the replicas of this process compute."""
+        replicas = self._strategy.num_replicas_in_sync
+        multiple = replicas * self._parts(rows, source, target)
+        of_replica = (rows + -rows % multiple) // replicas
+        ids = self._strategy.experimental_local_results(
+            self._strategy.experimental_distribute_values_from_function(
+                lambda context: tf.constant(context.replica_id_in_sync_group)
+            )
+        )
+        first, last = int(ids[0]), int(ids[-1])
+        return slice(first * of_replica, (last + 1) * of_replica)
+
+    def _make_update(self, batch, step, numbers) -> StepResult:
         weights = loss.token_weights(batch["targets"])
-        weights /= tf.maximum(tf.reduce_sum(weights), 1.0)
-        batch = {**batch, "weights": weights}
+        total = tf.reduce_sum(weights)
+        if "tokens" in batch:
+            total = tf.cast(batch["tokens"][1], tf.float32)
+        weights /= tf.maximum(total, 1.0)
+        batch = {key: x for key, x in batch.items() if key != "tokens"} | {"weights": weights}
         replicas = self._strategy.num_replicas_in_sync
         parts = self.micro_batches(batch)
         split = {key: _split_rows(x, replicas, multiple=parts) for key, x in batch.items()}
@@ -105,37 +146,46 @@ class TrainStep:
             {key: rows[replica] for key, rows in split.items()} for replica in range(replicas)
         ]
         if replicas == 1:
-            return self._replica_step(shares[0], step, learning_rate, parts=parts)
+            return self._replica_step(shares[0], step, numbers, parts=parts)
         distribute = self._strategy.experimental_distribute_values_from_function
         local = {
             key: distribute(lambda c, key=key: shares[c.replica_id_in_sync_group][key])
             for key in batch
         }
         results = self._strategy.run(
-            self._replica_step, args=(local, step, learning_rate), kwargs={"parts": parts}
+            self._replica_step, args=(local, step, numbers), kwargs={"parts": parts}
         )
-        norm = self._strategy.experimental_local_results(results.gradient_norm)[0]
-        return StepResult(self._sum(results.loss), self._sum(results.negative_log_likelihood), norm)
+        return StepResult(*(self._strategy.experimental_local_results(x)[0] for x in results))
 
-    def _sum(self, per_replica) -> tf.Tensor:
-        return self._strategy.reduce(tf.distribute.ReduceOp.SUM, per_replica, axis=None)
-
-    def _replica_step(self, batch, step, learning_rate, *, parts) -> StepResult:
+    def _replica_step(self, batch, step, numbers, *, parts) -> StepResult:
+        learning_rate, stops = tf.unstack(numbers)
         replica = tf.distribute.get_replica_context()
         index = tf.cast(replica.replica_id_in_sync_group, tf.int32)
         seed = tf.stack([self._random_seed + 7919 * index, step])  # a prime keeps replicas apart
         losses, gradients = self._accumulate(batch, seed, parts=parts)
         if replica.num_replicas_in_sync > 1:
-            gradients = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+            scalars = tf.stack([*losses, stops])
+            gradients, scalars = replica.all_reduce(
+                tf.distribute.ReduceOp.SUM, [gradients, scalars]
+            )
+            losses, stops = loss.TokenLosses(scalars[0], scalars[1]), scalars[2]
         norm = tf.linalg.global_norm(gradients)
-        named = dict(zip(self._variables, gradients))
+        self._update(dict(zip(self._variables, gradients)), norm, step, learning_rate)
+        return StepResult(losses.smoothed, losses.negative_log_likelihood, norm, stops)
 
-        def update():
-            self._adam.apply(named, learning_rate=learning_rate, step=tf.cast(step, tf.float32))
-            return True
+    def _update(self, gradients, norm, step, learning_rate) -> None:
+        """Apply the gradients if they are finite."""
+        is_finite = tf.math.is_finite(norm)
+        rates = {"learning_rate": learning_rate, "step": tf.cast(step, tf.float32)}
+        if self._branches:
 
-        tf.cond(tf.math.is_finite(norm), update, lambda: False)
-        return StepResult(losses.smoothed, losses.negative_log_likelihood, norm)
+            def update() -> bool:
+                self._adam.apply(gradients, **rates)
+                return True
+
+            tf.cond(is_finite, update, lambda: False)
+        else:
+            self._adam.apply(gradients, **rates, is_valid=is_finite)
 
     def _accumulate(self, batch, seed, *, parts):
         """Sum losses and gradients over micro-batches, one after the other."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import tensorflow as tf
 
 SIDES = ("inputs", "targets")
@@ -24,10 +25,13 @@ class Throughput:
 
     def add(self, batch: Mapping[str, tf.Tensor], *, flops: int, seconds: float | None) -> int:
         """Count a step and return its real tokens; `seconds` is None where it was compiled."""
-        tokens = sum(int(tf.math.count_nonzero(batch[side])) for side in SIDES)
+        sides = [batch[side].numpy() for side in SIDES]  # on the host, where the pipeline made them
+        tokens = sum(int(np.count_nonzero(ids)) for ids in sides)
+        if "tokens" in batch:  # the rows of other workers are not in it
+            tokens = int(np.sum(batch["tokens"]))
         self.tokens += tokens
         self.flops += flops
-        self._padded_tokens += sum(int(tf.size(batch[side])) for side in SIDES)
+        self._padded_tokens += sum(ids.size for ids in sides)
         if seconds is not None:
             self._timed_tokens += tokens
             self._timed_flops += flops

@@ -1,7 +1,9 @@
 """The training loop (Section 5), from a data_dir to an output_dir full of checkpoints."""
 
+import collections
 import contextlib
 import dataclasses
+import itertools
 import math
 import pathlib
 import time
@@ -12,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline
+from t2t_lite.data import manifest, pipeline, share
 from t2t_lite.data import problem as problems
 from t2t_lite.model import transformer
 from t2t_lite.run import best, checkpoint, output_dir
@@ -38,6 +40,17 @@ from t2t_lite.train import options as trainer_options
 from t2t_lite.train import step as steps
 
 _PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compiled
+
+
+@dataclasses.dataclass(frozen=True)
+class _Update:
+    """One that was made and not yet looked at; `seconds` is None where it was compiled first."""
+
+    step: int
+    batch: Mapping[str, tf.Tensor]
+    learning_rate: float
+    result: steps.StepResult
+    seconds: float | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +82,7 @@ def prepare(
     """
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
+    tf.config.experimental.enable_tensor_float_32_execution(options.tf32)
     data = manifest.load(data_dir, problem)
     task = catalog.task_class(problem.task)(vocabulary.load(data.vocabulary_path))
     if hparams.guided_alignment and task.alignment is None:
@@ -170,12 +184,14 @@ class Training:
         self._distil = (
             heads.Distillation(self._model, self._task) if hparams.parallel_heads else dict
         )
-        self.batches = iter(self._train_batches())
+        self._position_name = "data"
+        self.batches, self._position = self._train_batches()
         self._checkpoints = checkpoint.Checkpoints(
             self._directory,
             variables=self._variables,
             slots=adam.slots(),
-            data=self.batches,
+            data=self._position,
+            data_name=self._position_name,
             identity=self._identity,
             keep=options.keep_checkpoint_max,
         )
@@ -197,6 +213,9 @@ class Training:
         self._data_times_then = self._data_times()
         self._throughput = throughput.Throughput()
         self._skipped = 0
+        self._made: list[_Update] = []
+        self._made_together = devices.steps_between_fetches()
+        self._stops = False  # one of several workers was told to stop
 
     def run(self, stream: IO[str]) -> Summary:
         """Train from the newest checkpoint, if there is one, until `hparams.train_steps`.
@@ -237,6 +256,12 @@ class Training:
                 self._checkpoints.remove_leftovers()
         with self._workers.all_or_none():
             first, damaged = self._checkpoints.restore_latest()
+            if not self._checkpoints.has_position:
+                self._remarks.append(
+                    f"the data's order is made again up to step {first}: the checkpoint is of "
+                    "another number of workers"
+                )
+                collections.deque(itertools.islice(self._position, first), maxlen=0)
         if self._workers.count > 1:
             weights = agreement.fingerprint(self._variables)
             self._workers.agree("weights", step=first, weights=weights)
@@ -248,25 +273,39 @@ class Training:
         step, saved = first, time.monotonic()
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
-                self.update(step, report)
+                self.update(step, report, stop=bool(interrupted.signal))
                 self._profile(step - first)
-                # All stop after the same step; a worker that is told nothing itself says SIGTERM.
-                stopped_by = None
-                if self._workers.any(bool(interrupted.signal)):
-                    stopped_by = interrupted.signal or "SIGTERM"
-                elif self._is_chief and (step % self._options.eval_frequency == 0 or step == last):
+                stopped_by = self._stopped_by(step, interrupted)
+                is_evaluated = step % self._options.eval_frequency == 0 or step == last
+                if is_evaluated and self._is_chief and not stopped_by:
                     # Before the step's checkpoint: where this is killed, it is done again.
                     self._evaluate(step, report)
                     stopped_by = "patience" if self._is_patience_over(step) else None
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
-                    self._save(step)
+                    self._save(step, report)
                     saved = time.monotonic()
                 if stopped_by:
                     return step, stopped_by
         return step, None
 
-    def update(self, step: int, report: reporter.Reporter) -> None:
-        """Make update number `step` (from 1) with the next batch and report it."""
+    def _stopped_by(self, step: int, interrupted: interruption.Interruption) -> str | None:
+        """Return the signal after which training ends with this step.
+
+        All workers end with the same one: that with which all know of all steps before it. A worker
+        that was told nothing itself says SIGTERM.
+        """
+        if self._workers.count == 1:
+            return interrupted.signal
+        if self._stops and step % self._made_together == 0:
+            return interrupted.signal or "SIGTERM"
+        return None
+
+    def update(self, step: int, report: reporter.Reporter, *, stop: bool = False) -> None:
+        """Make update number `step` (from 1) with the next batch; report it, or later with others.
+
+        Args:
+          stop: whether this worker was told to stop, so that all hear of it.
+        """
         rate = schedule.learning_rate(
             step,
             d_model=self._hparams.d_model,
@@ -278,33 +317,73 @@ class Training:
             batch = self._distil(next(self.batches))
         is_new = self.train_step.is_new(batch)
         with _explain_failures(step, batch):
-            result = self.train_step(batch, step=step, learning_rate=rate)
-            loss, norm = float(result.loss), float(result.gradient_norm)
+            result = self.train_step(batch, step=step, learning_rate=rate, stop=stop)
         seconds = time.monotonic() - start
         if is_new:
             report.compiled(step, _shape(batch), seconds)
-        if not math.isfinite(norm):
-            self._skip(step, batch, loss=loss, norm=norm, report=report)
         timed = None if is_new else seconds  # compiling is no training
-        tokens = self._throughput.add(batch, flops=self._flops(batch), seconds=timed)
-        report.step(step, loss=loss, learning_rate=rate, tokens=tokens, seconds=timed)
+        self._made.append(_Update(step, batch, rate, result, timed))
+        if step % self._made_together == 0:
+            self._look_at_results(report)
 
-    def _train_batches(self) -> tf.data.Dataset:
+    def _look_at_results(self, report: reporter.Reporter) -> None:
+        """Wait for the updates that were made since this was last called, and report them."""
+        made, self._made = self._made, []
+        if not made:
+            return
+        start = time.monotonic()
+        with _explain_failures(made[-1].step, made[-1].batch):
+            numbers = [[float(x) for x in update.result] for update in made]
+        waited = (time.monotonic() - start) / len(made)
+        for update, (loss, _, norm, stops) in zip(made, numbers):
+            self._stops |= stops > 0
+            if not math.isfinite(norm):
+                self._skip(update.step, update.batch, loss=loss, norm=norm, report=report)
+            seconds = None if update.seconds is None else update.seconds + waited
+            flops = self._flops(update.batch)
+            tokens = self._throughput.add(update.batch, flops=flops, seconds=seconds)
+            report.step(
+                update.step,
+                loss=loss,
+                learning_rate=update.learning_rate,
+                tokens=tokens,
+                seconds=seconds,
+            )
+
+    def _train_batches(self) -> tuple[Iterator, Any]:
+        """Return the batches, and what knows how far they have been taken.
+
+        Of several workers each reads its own rows of a batch only; packed ones are made of all, and
+        heads learn from outputs, whose tokens are counted in all rows.
+        """
         sizes: dict[str, int] = {
             "batch_tokens": self._hparams.batch_tokens,
             "max_length": self._hparams.max_length,
             "seed": self._options.random_seed,
         }
         if self._hparams.packing:
-            return pipeline.packed_batches(self._problem, self._data_dir, **sizes)
-        buckets = self._hparams.max_buckets
-        return pipeline.train_batches(self._problem, self._data_dir, **sizes, max_buckets=buckets)
+            batches = iter(pipeline.packed_batches(self._problem, self._data_dir, **sizes))
+            return batches, batches
+        sizes["max_buckets"] = self._hparams.max_buckets
+        if self._workers.count == 1 or self._hparams.parallel_heads:
+            batches = iter(pipeline.train_batches(self._problem, self._data_dir, **sizes))
+            return batches, batches
+        self._position_name = "pairs"
+        shared = share.SharedBatches(
+            self._problem,
+            self._data_dir,
+            **sizes,
+            rows_of=lambda shape: self.train_step.rows_of_worker(*shape),
+        )
+        return shared, shared.position
 
     def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
         """Count a step whose update was left out; stop where that is one too many."""
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
         if self._is_chief:
+            if isinstance(self.batches, share.SharedBatches):
+                batch = self.batches.whole(batch)
             lines = [
                 "\t".join(
                     self._task.vocabulary.decode(batch[side][row].numpy())
@@ -324,6 +403,7 @@ class Training:
 
     def _evaluate(self, step: int, report: reporter.Reporter) -> None:
         """Measure the dev split and keep the best weights."""
+        self._look_at_results(report)
         if self._evaluator.is_empty:
             return
         figures = self._evaluator.evaluate()
@@ -331,7 +411,9 @@ class Training:
         text = f"{figures}  (best so far)" if is_best else str(figures)
         report.evaluation(step, self._problem.name, figures.scalars(), text)
 
-    def _save(self, step: int) -> None:
+    def _save(self, step: int, report: reporter.Reporter) -> None:
+        """Write a checkpoint, unless an update up to it is one that ends the training."""
+        self._look_at_results(report)
         if self._is_chief:
             self._check_data(step)
             self._checkpoints.save(step)
@@ -411,6 +493,8 @@ class Training:
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
             f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
+        if not self._hparams.packing:
+            report.line(self._real_tokens())
         if self._is_chief:
             report.line(f"curves: tensorboard --logdir={self._directory}")
         max_length = self._hparams.max_length
@@ -419,6 +503,19 @@ class Training:
             report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
         for remark in self._remarks:
             report.line(remark)
+
+    def _real_tokens(self) -> str:
+        """Say how many of a step's tokens are no padding."""
+        limits = {"max_length": self._hparams.max_length}
+        shapes = pipeline.bucket_shapes(
+            self._problem,
+            self._data_dir,
+            batch_tokens=self._hparams.batch_tokens,
+            max_buckets=self._hparams.max_buckets,
+            **limits,
+        )
+        source, target = pipeline.mean_tokens(self._problem, self._data_dir, shapes, **limits)
+        return f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
 
     def _summary(self, num_steps: int, seconds: float, stopped_by: str | None) -> Summary:
         peak = cost.matmul_peak(self._model.compute_dtype)

@@ -126,6 +126,18 @@ def test_moved_data_go_on_where_they_were(small, tmp_path, batches, monkeypatch)
             np.testing.assert_array_equal(one[key], other[key])
 
 
+def test_real_tokens_are_those_of_the_batches(small):
+    batches = list(pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=4).take(400))
+    shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=4)
+    problem, data_dir = small.args
+    means = pipeline.mean_tokens(problem, data_dir, shapes, max_length=OPTIONS["max_length"])
+    for side, mean in zip(("inputs", "targets"), means):
+        counted = np.mean([np.count_nonzero(batch[side]) for batch in batches])
+        # At the end of the 400 some pairs wait for their batch to be full.
+        assert mean == pytest.approx(counted, rel=0.02)
+        assert mean < OPTIONS["batch_tokens"]
+
+
 def test_reversed_problem_swaps_the_sides(small):
     backward = (small.problem.reversed_problem(), small.args[1])
     pairs = set(_epoch(pipeline.eval_batches(*backward, split="dev", **OPTIONS), 45))

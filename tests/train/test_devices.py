@@ -48,6 +48,21 @@ def test_no_cluster_is_one_process(monkeypatch, text):
 @pytest.mark.parametrize(
     "given",
     [
+        # Kubeflow's training operator
+        '{"cluster":{"worker":["t2t-lite-worker-0.default.svc:2222","t2t-lite-worker-1.default.svc'
+        ':2222"]},"task":{"type":"worker","index":1},"environment":"cloud"}',
+        '{"cluster":{"chief":["a:1"],"worker":["b:1"]},"task":{"type":"chief","index":0},'
+        '"environment":"cloud"}',
+    ],
+)
+def test_what_a_cluster_writes_is_a_cluster(monkeypatch, given):
+    monkeypatch.setenv("TF_CONFIG", given)
+    devices.check("multi_worker")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
         "x",
         "[1]",
         json.dumps({"cluster": WORKERS}),

@@ -152,7 +152,9 @@ def test_dropout_follows_from_seed_and_step():
     assert loss(1) != loss(2)
 
 
-def test_an_update_without_a_finite_gradient_is_left_out():
+@pytest.mark.parametrize("gpus", [[], ["GPU:0"]])
+def test_an_update_without_a_finite_gradient_is_left_out(monkeypatch, gpus):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda *_: gpus)
     made, model = _train_step(TINY)
     scale = model.decoder_layers[0].feed_forward_norm.scale
     scale.assign(np.full(16, np.inf))
@@ -161,6 +163,14 @@ def test_an_update_without_a_finite_gradient_is_left_out():
     assert not np.isfinite(float(result.gradient_norm))
     for name, variable in model.named_variables().items():
         np.testing.assert_array_equal(variable, before[name], err_msg=name)
+
+
+def test_without_a_branch_the_bits_are_the_same(plain, monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda *_: ["GPU:0"])
+    losses, weights = _trajectory(TINY)
+    assert losses == plain[0]
+    for name, value in weights.items():
+        np.testing.assert_array_equal(value, plain[1][name], err_msg=name)
 
 
 @pytest.mark.parametrize(

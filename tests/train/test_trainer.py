@@ -19,7 +19,7 @@ from t2t_lite import errors, registry
 from t2t_lite.bin import trainer
 from t2t_lite.data import generate, manifest
 from t2t_lite.run import checkpoint
-from t2t_lite.train import evaluator
+from t2t_lite.train import devices, evaluator
 from t2t_lite.train import trainer as trainers
 
 pytestmark = pytest.mark.integration
@@ -322,8 +322,8 @@ def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
     shutil.copytree(tiny_data, data)
     update = trainers.Training.update
 
-    def update_and_overwrite(self, step, report):
-        update(self, step, report)
+    def update_and_overwrite(self, step, report, **more):
+        update(self, step, report, **more)
         path = data / "parallel_text.manifest.json"
         if step == 2:  # the same bytes, written again
             path.write_bytes(path.read_bytes())
@@ -430,6 +430,37 @@ def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, 
     step = int(batch.stem.removeprefix("not-finite-"))
     assert [found for found, _ in checkpoint.list_checkpoints(tmp_path)] == list(range(1, step))
     assert all(np.isfinite(value).all() for value in _weights(tmp_path).values())
+
+
+def test_results_that_are_looked_at_late_change_nothing(tiny_data, tmp_path, monkeypatch, capsys):
+    """As on a GPU, which need not wait for the host: not where steps are left out, and not where
+    these are one too many."""
+    flags = ["--train_steps=25", "--eval_sentences=0", "--max_skipped_steps=24"]
+    flags += ["--save_checkpoints_steps=100", f"--hparams={TINY},learning_rate_scale=1e30"]
+    reports = {}
+    for together in (1, 10):
+        monkeypatch.setattr(devices, "steps_between_fetches", lambda: together)  # noqa: B023
+        run = tmp_path / str(together)
+        assert trainer.main(_arguments(tiny_data, run, *flags)) == 0
+        captured = capsys.readouterr()
+        skipped = re.findall(r"step \d+: loss .*, gradient norm \S+;", captured.err)
+        assert re.search(rf"\n{len(skipped)} steps without a finite gradient", captured.out)
+        batches = {path.name: path.read_bytes() for path in run.glob("not-finite-*.txt")}
+        assert len(batches) == len(skipped) > 10
+        reports[together] = skipped, batches
+    assert reports[1] == reports[10]
+    for name, value in _weights(tmp_path / "1").items():
+        np.testing.assert_array_equal(value, _weights(tmp_path / "10")[name], err_msg=name)
+    few = [*flags, "--max_skipped_steps=3"]
+    assert trainer.main(_arguments(tiny_data, tmp_path / "few", *few)) == 1
+    assert {path.name for path in (tmp_path / "few").glob("not-finite-*.txt")} == {
+        name for name in reports[1][1] if name in sorted(reports[1][1], key=_number)[:4]
+    }
+    assert not checkpoint.list_checkpoints(tmp_path / "few")
+
+
+def _number(name: str) -> int:
+    return int(re.findall(r"\d+", name)[0])
 
 
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):

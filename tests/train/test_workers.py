@@ -74,7 +74,7 @@ def _start(stack, data, folder, tasks, *, output_dirs=None, steps, more=()) -> l
             index = tasks[:number].count(tasks[number])
             task = {"type": tasks[number], "index": index}
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
-        output = (output_dirs or [folder / "run"] * len(tasks))[number]
+        output = (output_dirs or [folder / "run"] * max(1, len(tasks)))[number]
         log = folder / f"{time.monotonic_ns()}.log"
         own = [f"--output_dir={output}", *(more[number] if more else [])]
         processes.append(Process([*arguments, *own], environment, log))
@@ -105,7 +105,7 @@ def _wait_for(path: pathlib.Path, processes: list[Process]) -> None:
 
 
 def test_two_workers_equal_one_and_survive_a_loss(start, tmp_path):
-    _finish(start(steps=20, output_dirs=[tmp_path / "one"]))
+    _finish(start(steps=24, output_dirs=[tmp_path / "one"]))
     two = tmp_path / "run"
     processes = start("worker", "worker", steps=100_000)
     _wait_for(two / "ckpt-10.index", processes)
@@ -119,9 +119,13 @@ def test_two_workers_equal_one_and_survive_a_loss(start, tmp_path):
                 path.unlink()
     # With a chief, worker 0 writes nothing: two that write would not share the output_dir's lock.
     _finish(start("worker", "chief", steps=20))
+    # One alone, which reads whole batches, finds its place in the order of the data.
+    (alone,) = processes = start(steps=24)
+    _finish(processes)
+    assert "the data's order is made again up to step 20" in alone.output
     ours = checkpoint.read_weights(checkpoint.resolve(two))
     theirs = checkpoint.read_weights(checkpoint.resolve(tmp_path / "one"))
-    assert checkpoint.resolve(two).endswith("ckpt-20")
+    assert checkpoint.resolve(two).endswith("ckpt-24")
     for name, value in ours.items():
         np.testing.assert_allclose(value, theirs[name], atol=1e-5, err_msg=name)
 

@@ -1,0 +1,433 @@
+"""What a GPU does: agreement with the CPU, training, decoding, memory, as a Markdown page.
+
+  scripts/gpu_report.sh                      # installs, measures for about an hour, writes the page
+  python benchmarks/gpu_report.py --small    # the same with tiny models in minutes, GPU or not
+
+Every row is measured in a process of its own, so that one that fails, or runs out of memory, costs
+no other; it stands in the table with the reason. Where a batch does not fit it is computed in
+parts, as --hparams=max_tokens_per_device does, and the row says of how many tokens.
+
+Sentences are random ids with lengths like those of news: source lengths are log-normal with a mean
+of 27 tokens, target lengths are 1.05 times as long with some noise. Tokens a second count real
+source and target tokens, no padding.
+"""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from t2t_lite import config, errors, registry
+
+VOCABULARY = 37_000  # Section 5.1
+_CHECKED_STEPS = 20
+# Largest differences that count as agreement: of logits, and of losses over the checked steps. With
+# the rounding of TF32 (10 bits of mantissa) and bfloat16 (7), sums of some hundred products are off
+# in the third and second decimal.
+_BOUNDS = {"float32": (1e-3, 1e-4), "tf32": (0.05, 5e-3), "bfloat16": (0.5, 0.05)}
+_SMALL = {
+    "d_model": 32,
+    "d_ff": 64,
+    "num_heads": 2,
+    "d_k": 16,
+    "d_v": 16,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Row:
+    """One measurement of a training."""
+
+    hparams_set: str
+    precision: str
+    xla: str
+    batches: str  # "by length" or "packed"
+    devices: str = "one_device"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Write the page; return the exit status: 1 where outputs do not agree with the CPU's."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--small", action="store_true", help="tiny models: to try this script")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
+    parser.add_argument("--shapes", type=int, default=3, help="of the batches by length")
+    parser.add_argument("--limit", type=float, default=1200.0, help="seconds a row may take")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu_report.md"))
+    parser.add_argument("--one", help=argparse.SUPPRESS)  # a child's task, as JSON
+    flags = parser.parse_args(argv)
+    if flags.one:
+        task = json.loads(flags.one)
+        result = {"check": _check, "train": _train, "machine": _machine}[task.pop("kind")](**task)
+        print("RESULT " + json.dumps(result), flush=True)
+        return 0
+    lines: list[str] = []
+    agrees = True
+    for line in _report(flags):
+        lines.append(line)
+        agrees &= "DIFFERS" not in line
+        print(line, flush=True)
+        flags.output.write_text("\n".join(lines) + "\n", "utf-8")  # as far as it is
+    return 0 if agrees else 1
+
+
+def _report(flags: argparse.Namespace) -> Iterator[str]:
+    """Yield the lines of the page as they are measured."""
+    machine = _child({"kind": "machine"}, flags.limit)
+    yield "# GPU report of t2t-lite"
+    yield ""
+    yield from (f"- {name}: {value}" for name, value in machine.items())
+    yield ""
+    yield "## Agreement with the CPU"
+    yield ""
+    yield f"The same weights, inputs and {_CHECKED_STEPS} updates without dropout, on both."
+    yield ""
+    yield "| products | XLA | logits differ by | losses differ by | greedy outputs equal | |"
+    yield "|---|---|---|---|---|---|"
+    task = {"kind": "check", "small": flags.small}
+    expected = _child({**task, "products": "float32", "xla": False}, flags.limit, cpu=True)
+    for products, xla in itertools.product(_BOUNDS, (False, True)):
+        found = _child({**task, "products": products, "xla": xla}, flags.limit)
+        cells = _agreement(expected, found, products)
+        yield f"| {products} | {'on' if xla else 'off'} | {cells} |"
+    yield ""
+    yield "## Training"
+    yield ""
+    yield (
+        "| set | devices | precision | XLA | batches | ms a step | real tokens/s | fill | "
+        "share of matmul peak | tokens at a time | peak memory, GiB | s to compile |"
+    )
+    yield "|" + "---|" * 12
+    for row in _rows(several=machine["devices"] > 1, small=flags.small):
+        yield _training_line(row, flags)
+    yield ""
+    yield "## Decoding"
+    yield ""
+    yield "Beam 4, 64 sentences of 32 tokens, outputs of 32 tokens, in graph mode as exports run."
+    yield ""
+    yield "| set | precision | target tokens/s | ms a position | s for the first call |"
+    yield "|---|---|---|---|---|"
+    for name, precision in itertools.product(_sets(flags.small), ("float32", "bfloat16")):
+        yield _decoding_line(name, precision, flags)
+
+
+def _sets(small: bool) -> tuple[str, ...]:
+    return ("transformer_base",) if small else ("transformer_base", "transformer_big")
+
+
+def _rows(*, several: bool, small: bool) -> Iterator[Row]:
+    for name, precision, xla, batches in itertools.product(
+        _sets(small), ("bfloat16", "float32"), ("on", "off"), ("packed", "by length")
+    ):
+        yield Row(hparams_set=name, precision=precision, xla=xla, batches=batches)
+    if several:
+        for name in _sets(small):
+            row = Row(hparams_set=name, precision="bfloat16", xla="on", batches="packed")
+            yield dataclasses.replace(row, devices="mirrored")
+
+
+def _training_line(row: Row, flags: argparse.Namespace) -> str:
+    task = {
+        "kind": "train",
+        "row": dataclasses.asdict(row),
+        "small": flags.small,
+        "seconds": flags.seconds,
+        "shapes": flags.shapes,
+    }
+    head = f"| {row.hparams_set} | {row.devices} | {row.precision} | {row.xla} | {row.batches} | "
+    tokens = 512 if flags.small else 25_000
+    for parts in (1, 2, 4, 8, 16):
+        at_a_time = -(-tokens // parts)
+        found = _child({**task, "batch_tokens": tokens, "at_a_time": at_a_time}, flags.limit)
+        if "out of memory" not in found.get("failure", ""):
+            break
+    if "failure" in found:
+        return f"{head}{found['failure']} | | | | | | |"
+    return (
+        f"{head}{found['milliseconds']:,.1f} | {found['tokens_per_second']:,.0f} | "
+        f"{found['fill']:.0%} | {found['peak_share']:.0%} | {at_a_time:,} | "
+        f"{found['memory']} | {found['compile_seconds']:.1f} for {found['shapes']} shapes |"
+    )
+
+
+def _decoding_line(name: str, precision: str, flags: argparse.Namespace) -> str:
+    script = pathlib.Path(__file__).with_name("decode.py")
+    command = [sys.executable, str(script), f"--precision={precision}", "--workers=1"]
+    if not flags.small:
+        command += [f"--hparams_set={name}", f"--vocab_size={VOCABULARY}", "--batch=64"]
+    found = _result(command, flags.limit)
+    if "failure" in found:
+        return f"| {name} | {precision} | {found['failure']} | | |"
+    return (
+        f"| {name if not flags.small else 'workload D'} | {precision} | {found['tok_s']:,} | "
+        f"{found['median_s'] * 1e3 / 32:.2f} | {found['first_call_s']:.1f} |"
+    )
+
+
+def _agreement(expected: dict, found: dict, products: str) -> str:
+    """Return a line's cells after the first two."""
+    for one in (expected, found):
+        if "failure" in one:
+            return f"DIFFERS: {one['failure']} | | | "
+    import numpy as np
+
+    logits = float(np.abs(np.subtract(expected["logits"], found["logits"])).max())
+    losses = float(np.abs(np.subtract(expected["losses"], found["losses"])).max())
+    pairs = list(zip(expected["outputs"], found["outputs"]))
+    equal = f"{np.mean([a == b for a, b in pairs]):.0%}" if pairs else "not compared"
+    bounds = _BOUNDS[products]
+    # A comparison with NaN is false: that is no agreement.
+    verdict = "agrees" if logits <= bounds[0] and losses <= bounds[1] else "DIFFERS"
+    return f"{logits:.1e} | {losses:.1e} | {equal} | {verdict}"
+
+
+def _child(task: dict, limit: float, *, cpu: bool = False) -> dict:
+    """Return what this program finds out in a process of its own, on the CPU alone if asked."""
+    environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
+    if cpu:
+        environment["CUDA_VISIBLE_DEVICES"] = "-1"
+    command = [sys.executable, __file__, f"--one={json.dumps(task)}"]
+    return _result(command, limit, environment)
+
+
+def _result(command: list[str], limit: float, environment: dict | None = None) -> dict:
+    """Return the RESULT of a command, or {"failure": why there is none}."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=limit, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return {"failure": f"more than {limit:.0f} s"}
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT "):
+            return json.loads(line.removeprefix("RESULT "))
+    if "ResourceExhausted" in done.stderr or "out of memory" in done.stderr or done.returncode < 0:
+        return {"failure": "out of memory" if done.returncode > 0 else "killed: out of memory?"}
+    last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    return {"failure": last[:200].replace("|", "/")}
+
+
+# What the children do
+
+
+def _machine() -> dict:
+    import tensorflow as tf
+
+    gpus = tf.config.list_physical_devices("GPU")
+    build = tf.sysconfig.get_build_info()
+    found = {
+        "date": time.strftime("%Y-%m-%d"),
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+        "CUDA, cuDNN": f"{build.get('cuda_version')}, {build.get('cudnn_version')}",
+        "devices": len(gpus) or 1,
+        "hosts": f"{os.cpu_count()} logical processors, {platform.machine()}",
+    }
+    for index, gpu in enumerate(gpus):
+        details = tf.config.experimental.get_device_details(gpu)
+        name, capability = details.get("device_name"), details.get("compute_capability")
+        found[f"GPU {index}"] = f"{name}, compute capability {capability}"
+    if not gpus:
+        found["GPU"] = "none: the figures are the CPU's"
+    query = ["nvidia-smi", "--query-gpu=driver_version,memory.total,power.limit,clocks.max.sm"]
+    try:
+        smi = subprocess.run(
+            [*query, "--format=csv,noheader"], capture_output=True, text=True, check=True
+        )
+        found["driver, memory, power, clock"] = "; ".join(smi.stdout.split("\n")).strip("; ")
+    except (OSError, subprocess.CalledProcessError):
+        pass
+    return found
+
+
+def _check(small: bool, products: str, xla: bool) -> dict:
+    """Return logits, losses and outputs of a model whose weights NumPy has drawn."""
+    import numpy as np
+    import tensorflow as tf
+
+    from t2t_lite.decode import beam_search, cached_decoder, candidates, options
+    from t2t_lite.model import transformer
+    from t2t_lite.train import devices, optimizer, step
+
+    tf.config.experimental.enable_tensor_float_32_execution(products == "tf32")
+    sizes = _SMALL if small else {"num_encoder_layers": 3, "num_decoder_layers": 3}
+    hparams = dataclasses.replace(registry.hparams("transformer_base"), **sizes, dropout=0.0)
+    policy = devices.dtype_policy("bfloat16" if products == "bfloat16" else "float32")
+    model = transformer.Transformer(hparams, 1000, dtype=policy)
+    random = np.random.default_rng(7)
+    for name, variable in sorted(model.named_variables().items()):
+        if len(variable.shape) == 2:  # kernels and the embedding; the others begin the same anyway
+            deviation = 1 / np.sqrt(variable.shape[-1 if "embedding" in name else 0])
+            variable.assign(random.normal(0, deviation, variable.shape).astype(np.float32))
+    ids = random.integers(3, 1000, (2, 16, 24))
+    ids[:, 1::3, 17:] = 0  # padding
+    batch = {name: tf.constant(x, tf.int32) for name, x in zip(("inputs", "targets"), ids)}
+    logits = model(batch["inputs"], batch["targets"])
+    decode_options = options.DecodeOptions(beam_size=1)
+    decoder = cached_decoder.of_models([model], decode_options)
+
+    @tf.function(autograph=False)
+    def search(inputs):
+        return beam_search.search(
+            decoder,
+            decoder.encode(inputs),
+            decode_options,
+            emittable=candidates.EmittableIds(1000, forbidden=(0, 2)),
+            max_lengths=tf.fill([tf.shape(inputs)[0]], 24),
+        )
+
+    outputs = search(batch["inputs"]).ids[:, 0].numpy().tolist() if products != "bfloat16" else []
+    train_step = step.TrainStep(
+        model,
+        optimizer.Adam(model.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9),
+        hparams=hparams,
+        strategy=devices.strategy("one_device"),
+        xla=xla,
+        random_seed=1,
+    )
+    losses = [
+        float(train_step(batch, step=number, learning_rate=1e-4).loss)
+        for number in range(1, _CHECKED_STEPS + 1)
+    ]
+    logits = tf.cast(logits, tf.float32).numpy()[:, :, ::50].tolist()
+    return {"logits": logits, "losses": losses, "outputs": outputs}
+
+
+def _train(
+    row: dict, small: bool, seconds: float, shapes: int, batch_tokens: int, at_a_time: int
+) -> dict:
+    """Return what a training's steps take, compilation apart."""
+    import tensorflow as tf
+
+    from t2t_lite.model import transformer
+    from t2t_lite.train import cost, devices, optimizer, step, throughput
+
+    row_ = Row(**row)
+    hparams = dataclasses.replace(
+        registry.hparams(row_.hparams_set),
+        **(_SMALL if small else {}),
+        batch_tokens=batch_tokens,
+        max_tokens_per_device=at_a_time if at_a_time < batch_tokens else 0,
+        packing=row_.batches == "packed",
+    )
+    strategy = devices.strategy(row_.devices)
+    with strategy.scope():
+        policy = devices.dtype_policy(row_.precision)
+        model = transformer.Transformer(hparams, 1000 if small else VOCABULARY, dtype=policy)
+        adam = optimizer.Adam(model.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9)
+    train_step = step.TrainStep(
+        model,
+        adam,
+        hparams=hparams,
+        strategy=strategy,
+        xla=devices.use_xla(row_.xla),
+        random_seed=1,
+    )
+    batches = _batches(hparams, shapes)
+    numbers = itertools.count(1)
+
+    def run(batch) -> step.StepResult:
+        return train_step(batch, step=next(numbers), learning_rate=1e-4)
+
+    start = time.perf_counter()
+    for batch in batches:
+        float(run(batch).loss)
+    compiling = time.perf_counter() - start
+    for batch in batches:
+        float(run(batch).loss)
+    done, spent = throughput.Throughput(), 0.0
+    steps, begun = 0, time.perf_counter()
+    while time.perf_counter() < begun + seconds:
+        start = time.perf_counter()
+        results = [run(batch) for batch in batches for _ in range(4)]
+        float(results[-1].loss)  # waits for all
+        spent = time.perf_counter() - start
+        steps += len(results)
+        for batch in batches:
+            rows, source = batch["inputs"].shape
+            flops = cost.step_flops(
+                hparams,
+                model.embedding.num_rows,
+                batch=rows,
+                source=source,
+                target=batch["targets"].shape[1],
+            )
+            for _ in range(4):
+                done.add(batch, flops=flops, seconds=spent / len(results))
+    peak = cost.matmul_peak(model.compute_dtype) * strategy.num_replicas_in_sync
+    memory = "not measured"
+    if tf.config.list_physical_devices("GPU"):
+        memory = f"{tf.config.experimental.get_memory_info('GPU:0')['peak'] / 2**30:.1f}"
+    return {
+        "milliseconds": 1e3 * (time.perf_counter() - begun) / steps,
+        "tokens_per_second": done.tokens_per_second,
+        "fill": done.fill,
+        "peak_share": done.flops_per_second / peak,
+        "memory": memory,
+        "compile_seconds": compiling,
+        "shapes": train_step.traces,
+    }
+
+
+def _batches(hparams: config.HParams, shapes: int) -> list[dict]:
+    """Return one batch of each of some shapes, or two packed ones."""
+    import numpy as np
+    import tensorflow as tf
+
+    from t2t_lite.data import buckets, packing
+
+    random = np.random.default_rng(0)
+    sources = np.clip(random.lognormal(3.13, 0.58, 40_000), 2, hparams.max_length).astype(int)
+    targets = np.clip(sources * random.normal(1.05, 0.15, 40_000), 2, hparams.max_length)
+    lengths = np.stack([sources, targets.astype(int)], 1)
+    batches = []
+    if hparams.packing:
+        mean_source, mean_target = lengths.mean(0).tolist()
+        size = packing.sizes(mean_source, mean_target, hparams.max_length)
+        rows_of_batch = buckets.shape(size, hparams.batch_tokens).batch
+        window = lengths[: min(4096, 40 * rows_of_batch)]
+        rows = packing.assign(window[:, 0], window[:, 1], size)
+        for first in range(0, 2 * rows_of_batch, rows_of_batch):
+            is_in = (rows >= first) & (rows < first + rows_of_batch)
+            batch = {}
+            for name, of_side, length in zip(("inputs", "targets"), window[is_in].T, size):
+                ids = random.integers(10, 1000, of_side.sum())
+                filled = packing.fill_rows(ids, of_side, rows[is_in] - first, rows_of_batch, length)
+                for part, numbers in zip(("", "_segments", "_positions"), filled):
+                    batch[name + part] = tf.constant(numbers)
+            batches.append(batch)
+        return batches
+    table = np.column_stack(np.unique(lengths, axis=0, return_counts=True))
+    sizes = np.array(buckets.choose(table, max_buckets=hparams.max_buckets))
+    fits = (lengths[:, None] <= sizes).all(2)
+    bucket = np.where(fits, sizes.sum(1), 1 << 30).argmin(1)
+    # Of as many groups of pairs, short to long, the shape of the one in the middle.
+    by_size = np.argsort(lengths.sum(1), kind="stable")
+    middles = by_size[((np.arange(shapes) + 0.5) * len(lengths) / shapes).astype(int)]
+    for chosen in dict.fromkeys(bucket[middles].tolist()):
+        shape = buckets.shape(tuple(sizes[chosen].tolist()), hparams.batch_tokens)
+        of_shape = np.resize(lengths[bucket == chosen], (shape.batch, 2))
+        batch = {}
+        for name, of_side, length in zip(("inputs", "targets"), of_shape.T, shape[1:]):
+            ids = random.integers(10, 1000, (shape.batch, length))
+            ids[np.arange(length) >= of_side[:, None]] = 0
+            batch[name] = tf.constant(ids, tf.int32)
+        batches.append(batch)
+    return batches
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except errors.UserError as error:
+        sys.exit(f"gpu_report: {error}")

@@ -1,0 +1,124 @@
+"""Shares of batches: put together they are the batches of one worker, bit for bit."""
+
+import hashlib
+import itertools
+import json
+import pathlib
+
+import numpy as np
+import pytest
+
+from t2t_lite import errors, registry
+from t2t_lite.data import buckets, generate, manifest, pipeline, shards, share
+
+pytestmark = pytest.mark.integration
+tf = pytest.importorskip("tensorflow")
+
+OPTIONS = {"batch_tokens": 512, "max_length": 25, "max_buckets": 4, "seed": 3}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("toy")
+    problem = registry.problem("toy_ende")
+    problem.sizes = {"dev": 5, "test": 5, "train": 700}
+    made = generate.generate(problem, data_dir=folder, vocab_size=600, num_workers=1)
+    _split(made.shards("train")[0], folder)
+    return problem, folder
+
+
+def _split(path: pathlib.Path, folder: pathlib.Path) -> None:
+    """Make three shards of very different sizes of one."""
+    records = list(shards.read(path))
+    path.unlink()
+    parts = [records[:20], records[20:450], records[450:]]
+    manifest_path = folder / manifest.file_name("toy_ende")
+    content = json.loads(manifest_path.read_text())
+    entries = []
+    for index, part in enumerate(parts):
+        name = shards.name("toy_ende", "train", index, 3)
+        shards.write(folder / name, part)
+        data = (folder / name).read_bytes()
+        sha256 = hashlib.sha256(data).hexdigest()
+        entries.append({"name": name, "bytes": len(data), "sha256": sha256})
+    old = content["splits"]["train"]["shards"][0]
+    content["splits"]["train"]["shards"] = [{**old, **entry} for entry in entries]
+    manifest_path.write_text(json.dumps(content))
+
+
+def _third(worker):
+    return lambda shape: slice(shape.batch * worker // 3, shape.batch * (worker + 1) // 3)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_shares_make_up_the_batches_of_one_worker(small, is_reversed):
+    problem, folder = small
+    if is_reversed:
+        problem = problem.reversed_problem()
+    workers = [
+        share.SharedBatches(problem, folder, **OPTIONS, rows_of=_third(worker))
+        for worker in range(3)
+    ]
+    whole = pipeline.train_batches(problem, folder, **OPTIONS)
+    for expected, *parts in itertools.islice(zip(whole, *workers), 150):  # some epochs
+        for side in ("inputs", "targets"):
+            np.testing.assert_array_equal(sum(part[side] for part in parts), expected[side])
+            rows, source = expected["inputs"].shape
+            shape = buckets.Shape(rows, source, expected["targets"].shape[1])
+            for worker, part in enumerate(parts):
+                others = np.ones(shape.batch, bool)
+                others[_third(worker)(shape)] = False
+                assert not part[side].numpy()[others].any()
+        counts = [np.count_nonzero(expected[side]) for side in ("inputs", "targets")]
+        assert all(part["tokens"].numpy().tolist() == counts for part in parts)
+        np.testing.assert_array_equal(workers[1].whole(parts[1])["inputs"], expected["inputs"])
+
+
+def test_the_position_is_one_for_all_and_may_be_counted(small, tmp_path):
+    def new(worker):
+        return share.SharedBatches(*small, **OPTIONS, rows_of=_third(worker))
+
+    first, other, third = new(0), new(1), new(2)
+    for _ in range(45):
+        next(first)
+    path = tf.train.Checkpoint(pairs=first.position).write(str(tmp_path / "checkpoint"))
+    tf.train.Checkpoint(pairs=other.position).read(path).assert_consumed()
+    for _ in range(45):
+        next(third.position)  # nothing is read
+    for _ in range(45):
+        expected = next(first)["pairs"]
+        np.testing.assert_array_equal(next(other)["pairs"], expected)
+        np.testing.assert_array_equal(next(third)["pairs"], expected)
+
+
+def test_the_index_is_kept_until_the_data_change(small, monkeypatch):
+    share.index(*small)
+    (kept,) = small[1].glob("*.index.npz")
+    monkeypatch.setattr(share, "_measure", None)  # would fail
+    share.index(*small)
+    kept.write_bytes(b"PK damaged")
+    with pytest.raises(TypeError):
+        share.index(*small)
+    monkeypatch.undo()
+    share.index(*small)
+    monkeypatch.setattr(pipeline, "content_hash", lambda *_: "other")
+    monkeypatch.setattr(share, "_measure", None)
+    with pytest.raises(TypeError):
+        share.index(*small)
+
+
+def test_a_damaged_record_is_named(small, tmp_path):
+    problem, folder = small
+    made = share.index(problem, folder)
+    path = manifest.load(folder, problem).shards("train")[1]
+    content = path.read_bytes()
+    damaged = bytearray(content)
+    sizes = [shards.framed(len(record)) for record in shards.read(path)]
+    damaged[sum(sizes[:123]) + 30] ^= 1
+    try:
+        path.write_bytes(damaged)
+        made.records(np.array([0, 20 + 122, 699]))
+        with pytest.raises(errors.UserError, match=rf"{path.name} is corrupt .* record 123 "):
+            made.records(np.array([0, 20 + 123, 699]))
+    finally:
+        path.write_bytes(content)
