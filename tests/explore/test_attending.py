@@ -72,13 +72,14 @@ def test_the_best_outputs_weights_are_those_of_the_search(model):
     decoder._attend = attend_and_tell
     num_steps = len(translation.ids)
     num_slots = num_steps + 40  # so that the two memories differ in size
-    state = decoder.encode(tf.constant([translation.source_ids]))
-    ancestry = np.full([1, 1, num_slots], -1, np.int32)
+    # Two of the same sentence, since the cross-attention of one alone is folded.
+    state = decoder.encode(tf.constant([translation.source_ids] * 2))
+    ancestry = np.full([2, 1, num_slots], -1, np.int32)
     state = decoder.grow(state, tf.constant(ancestry[:, :, :0]), num_slots)
     for step, token in enumerate([0, *translation.ids[:-1]]):
-        ancestry[0, 0, step] = 0
+        ancestry[:, 0, step] = 0
         _, state = decoder.step(
-            tf.constant([[token]]), tf.constant(step), tf.constant(ancestry), state
+            tf.constant([[token]] * 2), tf.constant(step), tf.constant(ancestry), state
         )
     for step in range(num_steps):
         np.testing.assert_allclose(found.cross[0, :, step], seen["cross"][step], atol=1e-5)
