@@ -40,8 +40,10 @@ class Journal:
         self.path = target.with_name(target.name + ".partial")
         self.kept_as: pathlib.Path | None = None
         self._header = json.dumps(job, sort_keys=True)
-        if self.path.exists() and _first_line(self.path) != self._header:
-            self._keep_copy()
+        first_line = _first_line(self.path) if self.path.exists() else ""
+        if first_line and first_line != f"{self._header}\n":
+            if first_line.endswith("\n"):  # else its writer was killed before anything was done
+                self._keep_copy()
             os.truncate(self.path, 0)
         self._lengths: list[int] = []  # of the windows that were begun
         self._old_windows = _windows(self.path) if self.path.exists() else iter(())
@@ -138,7 +140,7 @@ def _windows(path: pathlib.Path) -> Iterator[_Window]:
 def _first_line(path: pathlib.Path) -> str:
     try:
         with path.open("rb") as file:
-            return file.readline().decode("utf-8", errors="replace").rstrip("\n")
+            return file.readline().decode("utf-8", errors="replace")
     except IsADirectoryError as error:
         raise errors.UserError(f"{path} is a folder: remove it, or give another file") from error
 

@@ -336,7 +336,7 @@ class Translator:
         hypotheses = beam_search.Hypotheses(*(tensor.numpy() for tensor in hypotheses))
         # [B * copies, K, ...] --> [B, copies * K, ...]
         hypotheses = beam_search.Hypotheses(
-            *(x.reshape(len(sources), -1, *x.shape[2:]) for x in hypotheses)
+            *(x.reshape(len(sources), copies * x.shape[1], *x.shape[2:]) for x in hypotheses)
         )
         outputs = [self._hypotheses(hypotheses, row, source) for row, source in enumerate(sources)]
         if self.options.token_scores or self.options.alignments:
@@ -379,6 +379,11 @@ class Translator:
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
+        if not places:
+            raise errors.UserError(
+                f"{self.name or 'the model'} gives no probabilities: its weights are too large, or "
+                "no numbers; decode with an earlier checkpoint"
+            )
         if self.options.sampling:
             places.sort(key=lambda place: -hypotheses.scores[row, place])
         return tuple(self._hypothesis(hypotheses, row, place, source) for place in places)

@@ -127,6 +127,15 @@ def test_a_journal_that_does_not_fit_is_kept(model, tmp_path):
     assert _lines(target) == _expected(other, LINES)
 
 
+@pytest.mark.parametrize("left", ["", '{"decode": "an'], ids=["nothing", "a torn beginning"])
+def test_a_journal_whose_writer_was_killed_at_its_first_line_is_not_kept(model, tmp_path, left):
+    (tmp_path / "in").write_text(LINES[0])
+    (tmp_path / "out.partial").write_text(left)
+    report = files.decode_file(model, tmp_path / "in", tmp_path / "out")
+    assert report.kept_as is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
 def test_windows_change_nothing_and_their_results_are_kept(model, tmp_path, monkeypatch):
     monkeypatch.setattr(files, "WINDOW", 3)
     source, target = tmp_path / "in", tmp_path / "out"

@@ -207,6 +207,15 @@ def test_one_text_is_not_a_list(translate):
         translate("a dog")
 
 
+def test_weights_that_are_no_numbers_are_one_clear_error():
+    model = tiny_run.model()
+    embedding = model.named_variables()["embedding/matrix"]
+    embedding.assign(np.full(embedding.shape, np.nan))
+    made = translator.Translator(model, tiny_run.task(), _options())
+    with pytest.raises(errors.UserError, match="gives no probabilities"):
+        made.translate(TEXTS[:2])
+
+
 def test_an_ensemble_of_equal_models_is_the_model(translate):
     models = [tiny_run.model(), tiny_run.model()]
     ensemble = translator.Translator(models, tiny_run.task(), _options())
