@@ -93,7 +93,7 @@ def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], 
     translator = ctranslate2.Translator(
         flags.ctranslate2,
         device="cpu",
-        compute_type="float32",
+        compute_type=flags.precision,
         inter_threads=len(os.sched_getaffinity(0)),
         intra_threads=1,
     )
@@ -107,7 +107,7 @@ def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], 
         )
         return [pieces.DecodePieces(one.hypotheses[0]) for one in found]
 
-    return f"CTranslate2 {ctranslate2.__version__} float32", decode
+    return f"CTranslate2 {ctranslate2.__version__} {flags.precision}", decode
 
 
 def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
