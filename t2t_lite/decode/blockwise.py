@@ -225,7 +225,7 @@ def search(
         _, sentences, results = tf.while_loop(
             is_worth_it, step, (tf.constant(_SEGMENT), sentences, results), parallel_iterations=1
         )
-        return _drop_done(sentences), _record(results, sentences)
+        return beam_search.only_active(sentences, sentences.is_active), _record(results, sentences)
 
     _, results = tf.while_loop(
         lambda sentences, _: tf.size(sentences.rows) > 0,
@@ -352,16 +352,6 @@ def _forced(sentences: _Sentences, positions: tf.Tensor) -> tf.Tensor:
     """Return the prefix's tokens at positions [B, any], PAD after its end."""
     last = tf.shape(sentences.prefix_ids)[1] - 1  # PAD for all
     return tf.gather(sentences.prefix_ids, tf.minimum(positions, last), batch_dims=1)
-
-
-def _drop_done(sentences: _Sentences) -> _Sentences:
-    """Return those that are active."""
-    kept = tf.where(sentences.is_active)[:, 0]
-    return tf.cond(
-        tf.reduce_all(sentences.is_active),
-        lambda: sentences,
-        lambda: tf.nest.map_structure(lambda x: tf.gather(x, kept), sentences),
-    )
 
 
 def _record(results: _Results, sentences: _Sentences) -> _Results:

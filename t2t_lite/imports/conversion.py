@@ -49,6 +49,12 @@ def order(pieces: Sequence[str], *, pad: str | None, eos: str, unk: str) -> list
     return [*first, *(place for place in range(len(pieces)) if place not in first)]
 
 
+def no_part(name: str, kinds: Mapping[str, str]) -> errors.UserError:
+    """Return the refusal of a weight; `kinds` says what a word in its name belongs to."""
+    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
+    return errors.UserError(f"the model cannot be imported: {name:.80} belongs to {what}")
+
+
 def reordered(values: np.ndarray, places: Sequence[int]) -> np.ndarray:
     """Return the rows at places, zeros at NO_ROW."""
     zeros = np.zeros_like(values[:1])

@@ -53,6 +53,15 @@ _ONLY = {
     "tie_adaptive_weights": ((False,), "an adaptive softmax"),
     "char_embedder_highway_layers": ((None, 0), "embeddings of characters"),
 }
+# What words in the name of a weight belong to that is not here.
+_OTHER_PARTS = {
+    "embed_positions": "learned positions",
+    "lstm": "an RNN",
+    "conv": "a convolution",
+    "adaptive": "an adaptive softmax",
+    "layernorm_embedding": "a norm of the embeddings",
+    "quant": "a quantized model",
+}
 
 
 def read(
@@ -116,7 +125,7 @@ def convert(arrays: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str
         elif layer := _LAYER.match(name):
             found.update(_layer(name, value, *layer.groups()))
         else:
-            raise _no_part(name)
+            raise conversion.no_part(name, _OTHER_PARTS)
     return conversion.fused(found) | _embeddings(matrices, places)
 
 
@@ -168,20 +177,7 @@ def _layer(
             return {f"{layer}/{'o' if part[2] == 'out' else part[2]}": value.T}
         if len(value) % 3 == 0:  # queries, keys and values, one under the other
             return {f"{layer}/{k}": v.T for k, v in zip("qkv", np.split(value, 3))}
-    raise _no_part(name)
-
-
-def _no_part(name: str) -> errors.UserError:
-    kinds = {
-        "embed_positions": "learned positions",
-        "lstm": "an RNN",
-        "conv": "a convolution",
-        "adaptive": "an adaptive softmax",
-        "layernorm_embedding": "a norm of the embeddings",
-        "quant": "a quantized model",
-    }
-    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
-    return errors.UserError(f"the model cannot be imported: {name:.80} belongs to {what}")
+    raise conversion.no_part(name, _OTHER_PARTS)
 
 
 def _to_hparams(

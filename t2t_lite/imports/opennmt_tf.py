@@ -49,6 +49,16 @@ _CATALOG: dict[str, dict[str, Any]] = {
 # Its own defaults.
 _DROPOUT = {"dropout": "dropout", "attention_dropout": "attention_dropout"}
 _DROPOUT |= {"relu_dropout": "ffn_dropout"}
+# What words in the name of a weight belong to that is not here.
+_OTHER_PARTS = {
+    "relative_position": "relative positions",
+    "position_embedding": "learned positions",
+    "attention/1": "several sources",
+    "lstm": "an RNN",
+    "cell": "an RNN",
+    "conv": "a convolution",
+    "inputters": "several inputs",
+}
 
 
 def read(
@@ -114,7 +124,7 @@ def convert(
         elif layer := _LAYER.match(name):
             found[_layer_name(name, layer)] = value
         else:
-            raise _no_part(name)
+            raise conversion.no_part(name, _OTHER_PARTS)
     for name in [name for name in found if re.search(r"attention/W/[qkvo]$", name)]:
         # mha_bias=False
         found.setdefault(name.replace("/W/", "/b/"), np.zeros(found[name].shape[-1:], np.float32))
@@ -165,21 +175,7 @@ def _layer_name(name: str, layer: re.Match[str]) -> str:
         return f"{owner}/{linear[2]}_{1 if linear[1] == 'inner' else 2}"
     if layer[3] != "ffn" and (linear := _LINEAR.match(rest)):
         return f"{owner}/{'W' if linear[2] == 'kernel' else 'b'}/{linear[1][0]}"
-    raise _no_part(name)
-
-
-def _no_part(name: str) -> errors.UserError:
-    kinds = {
-        "relative_position": "relative positions",
-        "position_embedding": "learned positions",
-        "attention/1": "several sources",
-        "lstm": "an RNN",
-        "cell": "an RNN",
-        "conv": "a convolution",
-        "inputters": "several inputs",
-    }
-    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
-    return errors.UserError(f"the model cannot be imported: {name:.80} belongs to {what}")
+    raise conversion.no_part(name, _OTHER_PARTS)
 
 
 def _arrays(prefix: pathlib.Path) -> dict[str, np.ndarray]:
