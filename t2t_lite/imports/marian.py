@@ -40,6 +40,8 @@ _ONLY = {
     "no-scale-embeddings": ("false",),
 }
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
+# What words in the name of a weight belong to that is not here.
+_OTHER_PARTS = {"gru": "an RNN", "cell": "an RNN", "Wpos": "learned positions", "factor": "factors"}
 
 
 def read(
@@ -115,7 +117,7 @@ def _name(name: str) -> str:
         return f"{top[1]}_norm/{_NORMS[top[2]]}"
     layer = re.fullmatch(r"(encoder|decoder)_l(\d{1,4})_(self|context|ffn)_(\w+)", name)
     if not layer:
-        raise _no_part(name)
+        raise conversion.no_part(name, _OTHER_PARTS)
     prefix, part, rest = f"{layer[1]}_{int(layer[2]) - 1}", layer[3], layer[4]
     owner = "feed_forward" if part == "ffn" else _ATTENTION[part]
     if norm := re.fullmatch(r"(?:Wo|ffn)_(ln_scale|ln_bias)(?:_pre)?", rest):
@@ -124,13 +126,7 @@ def _name(name: str) -> str:
         return f"{prefix}/{owner}/{'kernel' if linear[1] == 'W' else 'bias'}_{linear[2]}"
     if part != "ffn" and (linear := re.fullmatch(r"([Wb])([qkvo])", rest)):
         return f"{prefix}/{owner}/{linear[1]}/{linear[2]}"
-    raise _no_part(name)
-
-
-def _no_part(name: str) -> errors.UserError:
-    kinds = {"gru": "an RNN", "cell": "an RNN", "Wpos": "learned positions", "factor": "factors"}
-    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
-    return errors.UserError(f"the model cannot be imported: {name} belongs to {what}")
+    raise conversion.no_part(name, _OTHER_PARTS)
 
 
 def _to_hparams(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import config, errors
-from t2t_lite.imports import imported, tensorflow_checkpoint
+from t2t_lite.imports import conversion, imported, tensorflow_checkpoint
 from t2t_lite.text import t2t_vocabulary
 
 _ATTENTION = {"self_attention": "self_attention", "encdec_attention": "cross_attention"}
@@ -82,6 +82,8 @@ _HEADS = {
     ),
     "transformer_parsing_big": 16,
 }
+# What words in the name of a weight belong to that is not here.
+_OTHER_PARTS = {"relative": "relative positions", "moe": "mixture of experts", "lstm": "an RNN"}
 
 
 def read(
@@ -159,7 +161,7 @@ def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict
         elif name.endswith(_TARGET_SPACE):
             found["source_vector/vector"] = _row(value, target_space)
         else:
-            raise _no_part(name)
+            raise conversion.no_part(name, _OTHER_PARTS)
     for name, parts in shards.items():
         # Shards are rows in numeric order: weights_2 comes before weights_10.
         found[name] = _concatenated([parts[i] for i in sorted(parts)], axis=0, name=name)
@@ -179,13 +181,7 @@ def _layer_name(name: str, layer: re.Match[str]) -> str:
         return f"{prefix}/{owner}/{linear[2]}_{linear[1]}"
     if part != "ffn" and (kernel := _KERNEL.match(rest)):
         return f"{prefix}/{owner}/{'output' if kernel[1] == 'output_transform' else kernel[1]}"
-    raise _no_part(name)
-
-
-def _no_part(name: str) -> errors.UserError:
-    kinds = {"relative": "relative positions", "moe": "mixture of experts", "lstm": "an RNN"}
-    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
-    return errors.UserError(f"the model cannot be imported: {name} belongs to {what}")
+    raise conversion.no_part(name, _OTHER_PARTS)
 
 
 def _fused(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
