@@ -1,5 +1,5 @@
-"""Real sentences decoded by us or, with the same weights, by CTranslate2, fairseq or OpenNMT-tf;
-prints RESULT {json}.
+"""Real sentences decoded by us or, with the same weights, by CTranslate2 or by the framework that
+has trained them; prints RESULT {json}.
 
   python scripts/to_ctranslate2.py --output_dir=run --target=ct2_model
   python benchmarks/compare.py \\
@@ -7,12 +7,17 @@ prints RESULT {json}.
     "other/bin/python benchmarks/decode_text.py --source=test.en --ctranslate2=ct2_model"
 
 The others: --fairseq=model.pt --vocab=dict.txt, of sentences that are cut already;
---opennmt_tf=model_dir --vocab=vocab.txt --sentencepiece=spm.model.
+--opennmt_tf=model_dir --vocab=vocab.txt --sentencepiece=spm.model; --marian=model.npz
+--vocab=source.spm,target.spm; --tensor2tensor=output_dir --data_dir=... --problem=... and, where
+the problem is there, --t2t_usr_dir. Where each side has files of its own give both, the source's
+first, with a comma between.
 
 Beam 4 without length penalty and with strict ends, for which the searches are the same but for
 OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The figure (tok_s)
 is sentences a second, the median of three times after a first one.
 """
+
+from __future__ import annotations  # for the Python of tensor2tensor
 
 import argparse
 import json
@@ -34,13 +39,19 @@ def main() -> None:
     parser.add_argument("--ctranslate2", help="a converted model: decode with CTranslate2")
     parser.add_argument("--fairseq", help="a checkpoint: decode with fairseq")
     parser.add_argument("--opennmt_tf", help="a model_dir: decode with OpenNMT-tf")
-    parser.add_argument("--vocab", help="fairseq's dict.txt, OpenNMT-tf's vocabulary")
+    parser.add_argument("--marian", help="a .npz: decode with pymarian")
+    parser.add_argument("--tensor2tensor", help="an output_dir: decode with tensor2tensor")
+    parser.add_argument("--data_dir", help="tensor2tensor's")
+    parser.add_argument("--problem", help="tensor2tensor's")
+    parser.add_argument("--t2t_usr_dir")
+    parser.add_argument("--vocab", help="fairseq's dict.txt, others' vocabulary")
     parser.add_argument("--sentencepiece", help="the model that cuts OpenNMT-tf's text")
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--outputs", type=pathlib.Path, help="where the translations go")
     flags = parser.parse_args()
     sources = pathlib.Path(flags.source).read_text("utf-8").splitlines()
     makers = {"ctranslate2": _ctranslate2, "fairseq": _fairseq, "opennmt_tf": _opennmt_tf}
+    makers.update(marian=_marian, tensor2tensor=_tensor2tensor)
     maker = next((make for name, make in makers.items() if getattr(flags, name)), _t2t_lite)
     peer, decode = maker(flags)
     decode(sources)
@@ -148,10 +159,12 @@ def _opennmt_tf(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], l
     import opennmt  # pyright: ignore[reportMissingImports]
     import tensorflow as tf
 
-    tokenization = {"type": "SentencePieceTokenizer", "params": {"model": flags.sentencepiece}}
     settings = {}
-    for side in ("source", "target"):
-        settings |= {f"{side}_vocabulary": flags.vocab, f"{side}_tokenization": tokenization}
+    vocabularies, models = flags.vocab.split(","), flags.sentencepiece.split(",")
+    for side, place in (("source", 0), ("target", -1)):
+        settings[f"{side}_vocabulary"] = vocabularies[place]
+        params = {"model": models[place]}
+        settings[f"{side}_tokenization"] = {"type": "SentencePieceTokenizer", "params": params}
     model = opennmt.load_model(flags.opennmt_tf)
     model.initialize(settings, params={"beam_width": BEAM, "length_penalty": 0})
     model.create_variables()
@@ -171,6 +184,67 @@ def _opennmt_tf(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], l
         return outputs
 
     return f"OpenNMT-tf {opennmt.__version__} float32", decode
+
+
+def _marian(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+    import pymarian  # pyright: ignore[reportMissingImports]
+
+    vocabularies = flags.vocab.split(",")
+    translator = pymarian.Translator(
+        f"--models {flags.marian} --vocabs {vocabularies[0]} {vocabularies[-1]} "
+        f"--beam-size {BEAM} --normalize 0 --mini-batch {flags.batch_size} --maxi-batch 100 "
+        f"--maxi-batch-sort src --cpu-threads {len(os.sched_getaffinity(0))} --quiet"
+    )
+
+    def decode(sources: list[str]) -> list[str]:
+        return translator.translate("\n".join(sources)).split("\n")
+
+    return f"Marian (pymarian {pymarian.__version__}) float32", decode
+
+
+def _tensor2tensor(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+    import numpy as np
+    import tensorflow as tf
+    from tensor2tensor.utils import (  # pyright: ignore[reportMissingImports]
+        hparams_lib,
+        registry,
+        usr_dir,
+    )
+
+    if flags.t2t_usr_dir:
+        usr_dir.import_usr_dir(flags.t2t_usr_dir)
+    tf1 = tf.compat.v1
+    hparams = hparams_lib.create_hparams_from_json(
+        str(pathlib.Path(flags.tensor2tensor) / "hparams.json")
+    )
+    hparams.data_dir = flags.data_dir
+    problem = registry.problem(flags.problem)
+    hparams.problem_hparams = problem.get_hparams(hparams)
+    encoders = problem.feature_encoders(flags.data_dir)
+    model = registry.model("transformer")(
+        hparams, tf1.estimator.ModeKeys.PREDICT, problem_hparams=hparams.problem_hparams
+    )
+    ids = tf1.placeholder(tf.int32, [None, None, 1, 1])
+    features = {"inputs": ids, "target_space_id": tf.constant(0)}
+    with tf1.variable_scope(tf1.get_variable_scope(), reuse=tf1.AUTO_REUSE):
+        best = model.infer(features, beam_size=BEAM, top_beams=1, alpha=0.0, decode_length=50)
+    session = tf1.Session()
+    tf1.train.Saver().restore(session, tf1.train.latest_checkpoint(flags.tensor2tensor))
+
+    def decode(sources: list[str]) -> list[str]:
+        rows = [[*encoders["inputs"].encode(text), 1] for text in sources]
+        outputs = [""] * len(rows)
+        for places in _batches([len(row) for row in rows], flags.batch_size):
+            batch = np.zeros([len(places), len(rows[places[0]]), 1, 1], np.int32)
+            for row, place in zip(batch, places):
+                row[: len(rows[place]), 0, 0] = rows[place]
+            found = session.run(best["outputs"], {ids: batch})
+            for place, row in zip(places, found.reshape([len(places), -1]).tolist()):
+                end = row.index(1) if 1 in row else len(row)
+                outputs[place] = encoders["targets"].decode(row[:end])
+        return outputs
+
+    return f"tensor2tensor, TensorFlow {tf.__version__} float32", decode
 
 
 def _batches(lengths: list[int], size: int) -> list[list[int]]:

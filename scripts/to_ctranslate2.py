@@ -76,10 +76,12 @@ def convert(
     except ModuleNotFoundError as error:
         raise errors.UserError(f"{error}: run `pip install ctranslate2`") from error
     vocab = vocabulary.load(run.vocabulary_path)
-    model = transformer.Transformer(run.hparams, vocab.size)
+    model = transformer.Transformer(run.hparams, vocab.targets.size)
     prefix = checkpoint.resolve(run.path, checkpoint_path)
     checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
-    spec = specification(model, [vocab.piece(token) for token in range(vocab.size)])
+    spec = specification(
+        model, *([v.piece(token) for token in range(v.size)] for v in (vocab, vocab.targets))
+    )
     spec.validate()
     spec.optimize(quantization=quantization)
     temporary = path.with_name(f".{path.name}.incomplete-{os.getpid()}")
@@ -121,7 +123,9 @@ def _is_model(path: pathlib.Path) -> bool:
         return b"TransformerSpec" in file.read(64)
 
 
-def specification(model: transformer.Transformer, pieces: list[str]):
+def specification(
+    model: transformer.Transformer, source_pieces: list[str], target_pieces: list[str]
+):
     """Return the TransformerSpec with the model's weights."""
     from ctranslate2 import specs  # pyright: ignore[reportMissingImports] (optional)
 
@@ -156,16 +160,21 @@ def specification(model: transformer.Transformer, pieces: list[str]):
     spec.decoder.projection.weight = weights.get("softmax/matrix", matrix)
     if hparams.logits_bias:
         spec.decoder.projection.bias = weights["logits_bias/vector"]
-    # Spare rows of the matrix are columns of the softmax like all others.
-    tokens = pieces + [f"<spare_{i}>" for i in range(len(matrix) - len(pieces))]
-    tokens[:2] = [START, "</s>"]
-    spec.register_source_vocabulary(tokens)
+    tokens = _tokens(target_pieces, len(matrix))
+    spec.register_source_vocabulary(_tokens(source_pieces, len(own["encoder"])))
     spec.register_target_vocabulary(tokens)
     spec.config.add_source_eos = hparams.source_eos
     spec.config.unk_token = tokens[2]
     spec.config.bos_token = spec.config.decoder_start_token = START
     spec.config.layer_norm_epsilon = hparams.norm_epsilon
     return spec
+
+
+def _tokens(pieces: list[str], num_rows: int) -> list[str]:
+    """Return a token for each row of a matrix: spare rows of the target's are columns of the
+    softmax like all others."""
+    spare = [f"<spare_{i}>" for i in range(num_rows - len(pieces))]
+    return [START, "</s>", *pieces[2:], *spare]
 
 
 def _set_layer(layer, weights: dict[str, np.ndarray], prefix: str) -> None:

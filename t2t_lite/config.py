@@ -74,6 +74,13 @@ class HParams:
         "One matrix for source, target and softmax, as in the paper, or one for each.",
         changes=MODEL,
     )
+    source_vocab_size: int = fields.option(
+        0,
+        "Ids of the source's own vocabulary, of data that have one for each side; 0: one for both. "
+        "It goes with embeddings=separate.",
+        at_least=0,
+        changes=MODEL,
+    )
     source_vector: bool = fields.option(
         False,
         "A learnt vector is added to every input of the encoder (tensor2tensor's target space).",
@@ -195,6 +202,11 @@ class HParams:
 
     def __post_init__(self) -> None:
         fields.check(self)
+        if self.source_vocab_size and self.embeddings == "shared":
+            raise errors.UserError(
+                "a source with a vocabulary of its own (source_vocab_size) has embeddings of its "
+                "own: add embeddings=separate"
+            )
         if self.attention_window and self.packing:
             raise errors.UserError(
                 "packing does not go with attention_window: rows of several sentences are not cut "
@@ -226,6 +238,17 @@ def override(hparams: HParams, overrides: str) -> HParams:
     """
     changes = fields.parse_changes(HParams, overrides, flag="--hparams")
     return dataclasses.replace(hparams, **changes)
+
+
+def rows(hparams: HParams, vocab_size: int) -> tuple[int, int]:
+    """Return how many rows the embeddings of the source and of the target have.
+
+    They are the ids of its vocabulary, rounded up to a multiple of `vocab_multiple`. `vocab_size`
+    is the target's, or that of both.
+    """
+    sizes = hparams.source_vocab_size or vocab_size, vocab_size
+    source, target = (-(-size // hparams.vocab_multiple) for size in sizes)
+    return source * hparams.vocab_multiple, target * hparams.vocab_multiple
 
 
 def to_json(hparams: HParams) -> str:

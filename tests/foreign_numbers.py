@@ -92,7 +92,15 @@ class Model:
         return hidden @ w2 + b2
 
 
-def _random(num_ids: int, *, pre_norm: bool, shared: bool, softmax_bias: bool) -> dict[str, Any]:
+def _random(
+    num_ids: int,
+    target_ids: int | None = None,
+    *,
+    pre_norm: bool,
+    shared: bool,
+    softmax_bias: bool,
+) -> dict[str, Any]:
+    target_ids = target_ids or num_ids
     rng = np.random.default_rng(5)
 
     def array(*shape: int, mean: float = 0) -> np.ndarray:
@@ -100,9 +108,9 @@ def _random(num_ids: int, *, pre_norm: bool, shared: bool, softmax_bias: bool) -
 
     w: dict[str, Any] = {"source": array(num_ids, WIDTH)}
     for name in ("target", "softmax"):
-        w[name] = w["source"] if shared else array(num_ids, WIDTH)
+        w[name] = w["source"] if shared else array(target_ids, WIDTH)
     if softmax_bias:
-        w["softmax_bias"] = array(num_ids)
+        w["softmax_bias"] = array(target_ids)
     for side, parts in _PARTS.items():
         norms = [side] if pre_norm else []
         for n in range(LAYERS):
@@ -138,15 +146,23 @@ def write_opennmt_tf(
     shared: bool = True,
     softmax_bias: bool = True,
     description: str = "",
+    target_pieces: list[str] | None = None,
     **others: np.ndarray,
 ) -> Model:
     """Write ckpt-7, model_description.py and vocab.txt with `pieces`; return the model.
 
-    `others` are further arrays of the checkpoint, by their names below model/ with "." for "/".
+    Where targets have others, these are in target_vocab.txt. `others` are further arrays of the
+    checkpoint, by their names below model/ with "." for "/".
     """
-    vocabulary = ["<blank>", "<s>", "</s>", *pieces]
+    special = ["<blank>", "<s>", "</s>"]
+    vocabularies = {"vocab.txt": [*special, *pieces]}
+    if target_pieces:
+        vocabularies["target_vocab.txt"] = [*special, *target_pieces]
     weights = _random(
-        len(vocabulary) + 1, pre_norm=pre_norm, shared=shared, softmax_bias=softmax_bias
+        *(len(vocabulary) + 1 for vocabulary in vocabularies.values()),
+        pre_norm=pre_norm,
+        shared=shared,
+        softmax_bias=softmax_bias,
     )
     arrays = {"examples_inputter/features_inputter/embedding": weights["source"]}
     if not shared:
@@ -178,7 +194,8 @@ def write_opennmt_tf(
     (folder / "model_description.py").write_text(
         description or _DESCRIPTION.format(heads=HEADS, more=more)
     )
-    (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in vocabulary))
+    for name, vocabulary in vocabularies.items():
+        (folder / name).write_text("".join(f"{piece}\n" for piece in vocabulary))
     return Model(weights, pre_norm, swish, epsilon=1e-3, first_position=1, start=1)
 
 
@@ -209,6 +226,7 @@ def write_fairseq(
     swish: bool = False,
     shared: bool = True,
     older: bool = False,
+    target_pieces: list[str] | None = None,
     others: dict[str, Any] | None = None,
     **arguments: Any,
 ) -> Model:
@@ -217,10 +235,20 @@ def write_fairseq(
     Args:
       older: as of 2018: torch's older form, all arguments in one Namespace, other names of norms,
         queries, keys and values as one.
+      target_pieces: where targets have others: then the files are dict.en.txt and dict.de.txt.
       others: further arrays of the checkpoint.
       arguments: in place of ARGUMENTS.
     """
-    weights = _random(len(pieces) + 4, pre_norm=pre_norm, shared=shared, softmax_bias=False)
+    dictionaries = {"dict.txt": pieces}
+    if target_pieces:
+        dictionaries = {"dict.en.txt": pieces, "dict.de.txt": target_pieces}
+        arguments |= {"source_lang": "en", "target_lang": "de"}
+    weights = _random(
+        *(len(side) + 4 for side in dictionaries.values()),
+        pre_norm=pre_norm,
+        shared=shared,
+        softmax_bias=False,
+    )
     arrays: dict[str, Any] = {
         "encoder.version": np.ones([1], np.float32),
         "encoder.embed_tokens.weight": weights["source"],
@@ -263,7 +291,8 @@ def write_fairseq(
         "last_optimizer_state": {"state": {0: {"step": 7}}},
     }
     (write_older_torch if older else write_torch)(folder / "model.pt", content)
-    (folder / "dict.txt").write_text("".join(f"{piece} 5\n" for piece in pieces))
+    for name, side in dictionaries.items():
+        (folder / name).write_text("".join(f"{piece} 5\n" for piece in side))
     return Model(weights, pre_norm, swish, epsilon=1e-5, first_position=2, start=2)
 
 

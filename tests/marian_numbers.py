@@ -14,18 +14,32 @@ HEADS, WIDTH, HIDDEN = 2, 8, 12
 TEXTS = ["a dog runs in the park", "the man sees a red house", "two dogs sleep"] * 20
 
 
-def write(folder: pathlib.Path, *, pre_norm=False, relu=False, tied="all", **settings: str) -> dict:
-    """Write model.npz, source.spm, target.spm and vocab.yml; return the arrays."""
+def write(
+    folder: pathlib.Path, *, pre_norm=False, relu=False, tied="all", own=False, **settings: str
+) -> dict:
+    """Write model.npz, source.spm, target.spm and vocab.yml; return the arrays.
+
+    `own`: each side has a vocabulary of its own, a.src.vocab and a.trg.vocab, a piece a line.
+    """
     sides = {"source": TEXTS, "target": [text.upper() for text in TEXTS]}
-    pieces = dict.fromkeys(["</s>", "<unk>"])
+    special = ["</s>", "<unk>"]
+    pieces, own_pieces = dict.fromkeys(special), []
     for name, texts in sides.items():
         model = _sentencepiece(texts)
         (folder / f"{name}.spm").write_bytes(model)
         loaded = sentencepiece.SentencePieceProcessor(model_proto=model)
-        pieces |= dict.fromkeys(loaded.IdToPiece(i) for i in range(3, loaded.GetPieceSize()))
-    lines = [f'"{piece}": {i}' if i % 2 else f"{piece}: {i}" for i, piece in enumerate(pieces)]
-    (folder / "vocab.yml").write_text("\n".join(lines) + "\n")
-    arrays = _weights(len(pieces), pre_norm=pre_norm, tied=tied)
+        found = [loaded.IdToPiece(i) for i in range(3, loaded.GetPieceSize())]
+        pieces |= dict.fromkeys(found)
+        own_pieces.append([*special, *found])
+    if own:
+        own_pieces[1].append("XYZ")  # so that the sizes differ
+        for side, vocabulary in zip(("src", "trg"), own_pieces):
+            (folder / f"a.{side}.vocab").write_text("".join(f"{piece}\n" for piece in vocabulary))
+    else:
+        lines = [f'"{piece}": {i}' if i % 2 else f"{piece}: {i}" for i, piece in enumerate(pieces)]
+        (folder / "vocab.yml").write_text("\n".join(lines) + "\n")
+    sizes = map(len, own_pieces) if own else [len(pieces)]
+    arrays = _weights(*sizes, pre_norm=pre_norm, tied=tied)
     order = {"preprocess": "n", "postprocess": "da", "postprocess-top": "n"}
     order = order if pre_norm else {"preprocess": '""', "postprocess": "dan"}
     values = {
@@ -115,14 +129,17 @@ def _positions(length: int) -> np.ndarray:
     return np.concatenate([np.sin(angles), np.cos(angles)], 1)
 
 
-def _weights(num_ids: int, *, pre_norm: bool, tied: str) -> dict[str, np.ndarray]:
-    shapes: dict[str, tuple[int, ...]] = {"decoder_ff_logit_out_b": (1, num_ids)}
+def _weights(
+    num_ids: int, target_ids: int | None = None, *, pre_norm: bool, tied: str
+) -> dict[str, np.ndarray]:
+    target_ids = target_ids or num_ids
+    shapes: dict[str, tuple[int, ...]] = {"decoder_ff_logit_out_b": (1, target_ids)}
     if tied == "all":
         shapes["Wemb"] = (num_ids, WIDTH)
     else:
-        shapes |= {f"{side}_Wemb": (num_ids, WIDTH) for side in ("encoder", "decoder")}
+        shapes |= {"encoder_Wemb": (num_ids, WIDTH), "decoder_Wemb": (target_ids, WIDTH)}
     if tied == "none":
-        shapes["decoder_ff_logit_out_W"] = (WIDTH, num_ids)
+        shapes["decoder_ff_logit_out_W"] = (WIDTH, target_ids)
     norms = []
     for side, parts in (("encoder", ["self"]), ("decoder", ["self", "context"])):
         norms += [f"{side}_top_ln"] if pre_norm else []

@@ -169,7 +169,9 @@ def _about(run: "output_dirs.OutputDir", model: "translator.Translator") -> dict
         if step <= hparams.train_steps
     ]
     described = describe.describe(
-        hparams, model.vocabulary.size, hparams_set=describe.row_of(hparams, run.run.hparams_set)
+        hparams,
+        model.vocabulary.targets.size,
+        hparams_set=describe.row_of(hparams, run.run.hparams_set),
     )
     return {
         "problem": run.run.problem,

@@ -154,7 +154,7 @@ def _given_vocabulary(
         name=run.run.vocabulary.removeprefix("vocab."),
         model_bytes=vocab.model_bytes,
         sha256=text_files.sha256(run.vocabulary_path),
-        size=vocab.size,
+        size=vocab.targets.size,
     )
 
 
@@ -391,7 +391,8 @@ def _vocabulary_entry(counts: dict[str, int], path: pathlib.Path, vocab) -> dict
     return {
         "file": entry.pop("name"),
         **entry,
-        "size": vocab.size,
+        **({"source_size": vocab.size} if vocab.size != vocab.targets.size else {}),
+        "size": vocab.targets.size,
         "subwords_per_word": round(counts["subwords"] / counts["words"], 4),
         "byte_subwords_share": round(counts["byte_subwords"] / max(counts["subwords"], 1), 7),
     }

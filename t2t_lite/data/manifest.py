@@ -238,6 +238,7 @@ _SHAPE = {
     "vocabulary": {
         "file": str,
         "bytes": int,
+        "source_size?": int,
         "size": int,
         "subwords_per_word": float,
         "byte_subwords_share": float,

@@ -51,7 +51,7 @@ def _hypothesis(model: translator.Translator, hypothesis: translator.Hypothesis)
         "text": hypothesis.text.encode("utf-8", errors="replace").decode("utf-8"),
         "score": round(hypothesis.score, 6),
         "finished": hypothesis.finished,
-        "tokens": [model.vocabulary.piece(token) for token in hypothesis.ids],
+        "tokens": [model.vocabulary.targets.piece(token) for token in hypothesis.ids],
     }
     if hypothesis.token_scores is not None:
         result["token_scores"] = [round(score, 6) for score in hypothesis.token_scores]

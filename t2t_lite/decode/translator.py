@@ -155,7 +155,7 @@ class Translator:
         # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
         is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
         forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
-        self._emittable = candidates.EmittableIds(self.vocabulary.size, forbidden=forbidden)
+        self.emittable = candidates.EmittableIds(self.vocabulary.targets.size, forbidden=forbidden)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
@@ -203,7 +203,7 @@ class Translator:
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)
             model = transformer.Transformer(
-                run.hparams, task.vocabulary.size, dtype=decode_options.weights_dtype
+                run.hparams, task.vocabulary.targets.size, dtype=decode_options.weights_dtype
             )
             checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
             models.append(model)
@@ -436,7 +436,7 @@ class Translator:
             decoder,
             decoder.encode(inputs),
             self.options,
-            emittable=self._emittable,
+            emittable=self.emittable,
             max_lengths=max_lengths,
             prefix_ids=prefix_ids,
             uniforms=uniforms,
@@ -450,7 +450,7 @@ class Translator:
             self._decoder(),
             inputs,
             self.options,
-            emittable=self._emittable,
+            emittable=self.emittable,
             max_lengths=self._max_lengths(inputs, prefix_ids),
             prefix_ids=prefix_ids,
         )

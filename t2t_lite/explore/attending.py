@@ -99,7 +99,7 @@ def attention(model: translator.Translator, text: str, target: str | None = None
     return Attention(
         **found,
         source_tokens=tuple(pieces.of_ids(model.vocabulary, source_ids)),
-        target_tokens=tuple(pieces.of_ids(model.vocabulary, target_ids)),
+        target_tokens=tuple(pieces.of_ids(model.vocabulary.targets, target_ids)),
     )
 
 

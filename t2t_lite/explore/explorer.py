@@ -158,7 +158,7 @@ class Explorer:
                 raise errors.UserError("a blank text is not searched for")
             start = time.perf_counter()
             tree = self._search.run(list(analysis.source_ids))
-        options = self.model.options
+        options, targets = self.model.options, self.model.vocabulary.targets
         return {
             "seconds": time.perf_counter() - start,
             "beam_size": options.beam_size,
@@ -167,7 +167,7 @@ class Explorer:
             "max_length": tree.max_length,
             "hypotheses": tree.hypotheses,
             "extensions": [
-                {**dataclasses.asdict(e), "token": pieces.of_id(self.model.vocabulary, e.token)}
+                {**dataclasses.asdict(e), "token": pieces.of_id(targets, e.token)}
                 for e in tree.extensions
                 if search_tree.exists(e)
             ],
@@ -195,7 +195,7 @@ class Explorer:
             "is_blank": not source_ids,
             "truncated": translated.truncated,
             "source": pieces.of_ids(self.model.vocabulary, source_ids),
-            "target": pieces.of_ids(self.model.vocabulary, target_ids),
+            "target": pieces.of_ids(self.model.vocabulary.targets, target_ids),
             "start": pieces.START,
             "hypotheses": hypotheses,
             "given": given,
@@ -209,7 +209,7 @@ class Explorer:
             "score": hypothesis.score,
             "finished": hypothesis.finished,
             "repairs": hypothesis.repairs,
-            "tokens": pieces.of_ids(self.model.vocabulary, hypothesis.ids),
+            "tokens": pieces.of_ids(self.model.vocabulary.targets, hypothesis.ids),
             "token_scores": list(hypothesis.token_scores or ()),
             "alignment": list(hypothesis.alignment or ()),
         }
@@ -271,7 +271,7 @@ def _effect_of_penalty(tree: search_tree.Tree, model: translator.Translator) -> 
         ids = tree.ids(extension.number)
         return {
             "number": extension.number,
-            "text": model.vocabulary.decode(ids),
+            "text": model.vocabulary.targets.decode(ids),
             "length": len(ids),
             "log_probability": extension.log_probability,
             "score": extension.score,

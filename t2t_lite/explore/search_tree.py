@@ -84,9 +84,7 @@ class TracedSearch:
         self._options = model.options
         # Outside the steps, so that weights are cast and transposed once.
         self._decoder = cached_decoder.of_models(model.models, model.options)
-        own = isinstance(model.vocabulary, vocabularies.Vocabulary)
-        forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * own)
-        self._emittable = candidates.EmittableIds(model.vocabulary.size, forbidden=forbidden)
+        self._emittable = model.emittable
         self._run_step = tf.function(self._step, autograph=False, reduce_retracing=True)
         self._encode = tf.function(
             self._decoder.encode,
@@ -97,7 +95,7 @@ class TracedSearch:
     def run(self, source_ids: list[int]) -> Tree:
         """Search for the outputs of a source, EOS included."""
         options, grammar = self._options, self._model.grammar
-        prefix = self._model.vocabulary.encode(options.prefix)
+        prefix = self._model.vocabulary.targets.encode(options.prefix)
         inputs = tf.constant(batching.pad([source_ids]))
         max_length = max(len(source_ids) + options.extra_length + len(prefix), 1)
         grammar_state: Any = ()

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +11,37 @@ from t2t_lite import errors
 # Where a row of zeros comes.
 NO_ROW = -1
 _PART = re.compile(r"/[Wb]/[qkvo]$")
+_PAD = "<pad>"  # of frameworks that have none
+
+
+class Numbering(NamedTuple):
+    """A side's pieces by their ids here, and for each of these the framework's number."""
+
+    pieces: list[str]
+    places: list[int]
+
+
+class Sides(NamedTuple):
+    """The vocabularies of both sides, which may be the same."""
+
+    source: Numbering
+    target: Numbering
+
+    @property
+    def source_vocab_size(self) -> int:
+        """The hparam: 0 where both sides have one vocabulary."""
+        return 0 if self.source == self.target else len(self.source.pieces)
+
+
+def sides(pieces: Sequence[Sequence[str]], *, pad: str | None, eos: str, unk: str) -> Sides:
+    """Return the numbering of each side's pieces, given by the framework's numbers: of the source
+    and of the target, or of both at once."""
+    numberings = []
+    for side in pieces:
+        places = order(side, pad=pad, eos=eos, unk=unk)
+        named = [_PAD if place == NO_ROW else side[place] for place in places]
+        numberings.append(Numbering(named, places))
+    return Sides(numberings[0], numberings[-1])
 
 
 def fused(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -47,6 +79,53 @@ def order(pieces: Sequence[str], *, pad: str | None, eos: str, unk: str) -> list
     places = {piece: place for place, piece in enumerate(pieces)}
     first = [NO_ROW if pad is None else places[pad], places[eos], places[unk]]
     return [*first, *(place for place in range(len(pieces)) if place not in first)]
+
+
+def embeddings(matrices: Mapping[str, np.ndarray], sides: Sides) -> dict[str, np.ndarray]:
+    """Return one matrix where all three are the same, else three, with rows by the ids here.
+
+    Args:
+      matrices: "embedding", of targets; "source_embedding" and "softmax" where they are others.
+      sides: the vocabularies.
+
+    Raises UserError where a matrix has not the rows of its vocabulary.
+    """
+    own = matrices["embedding"]
+    every = {"source_embedding": own, "softmax": own, **matrices}
+    for name, value in every.items():
+        places = sides.source.places if name == "source_embedding" else sides.target.places
+        count = sum(place != NO_ROW for place in places)
+        if value.ndim != 2 or len(value) != count:
+            side = "source" if name == "source_embedding" else "target"
+            raise errors.UserError(
+                f"the vocabulary has {count} entries and the embedding of the {side} "
+                f"{len(value)} rows: give what the model was trained with as --vocab; where each "
+                "side has its own, the source's first"
+            )
+    if all(np.array_equal(value, own) for value in every.values()):
+        if sides.source_vocab_size:
+            raise errors.UserError(
+                "the model has one embedding for both sides, but the two vocabularies differ: give "
+                "the one that it was trained with as --vocab"
+            )
+        every = {"embedding": own}
+    return {
+        f"{name}/matrix": reordered(
+            value, sides.source.places if name == "source_embedding" else sides.target.places
+        )
+        for name, value in every.items()
+    }
+
+
+def logits_bias(values: np.ndarray, side: Numbering) -> np.ndarray:
+    """Return the softmax's bias by the ids here."""
+    flat = values.reshape(-1)
+    if flat.size != sum(place != NO_ROW for place in side.places):
+        raise errors.UserError(
+            f"the model cannot be imported: its softmax has {flat.size} biases, expected one for "
+            "each entry of the target's vocabulary"
+        )
+    return reordered(flat, side.places)
 
 
 def no_part(name: str, kinds: Mapping[str, str]) -> errors.UserError:

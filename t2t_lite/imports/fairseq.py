@@ -75,8 +75,8 @@ def read(
 
     Args:
       model: the .pt, or a folder with checkpoint_best.pt, or else checkpoint_last.pt.
-      vocab: dict.txt and what cuts texts, "dict.de.txt,codes" or "dict.txt,spm.model"; default:
-        those beside the model or in the training's data.
+      vocab: dict.txt and what cuts texts, "dict.de.txt,codes" or "dict.txt,spm.model", or two of
+        each, the source's first; default: those beside the model or in the training's data.
       problem: what it has learnt.
       num_heads: where the checkpoint's settings do not tell.
 
@@ -89,27 +89,29 @@ def read(
     folders = [path.parent]
     if isinstance(settings.get("data"), str):
         folders.append(pathlib.Path(settings["data"].partition(":")[0]))
-    files = piece_files.find(vocab, folders, dictionaries="dict*.txt")
+    languages = [settings.get(f"{side}_lang") for side in ("source", "target")]
+    names = [f"dict.{language}.txt" for language in languages if isinstance(language, str)]
+    files = piece_files.find(vocab, folders, dictionaries="dict*.txt", names=names)
     pieces = piece_files.pieces(files.dictionaries, _dictionary)
-    places = conversion.order(pieces, pad="<pad>", eos="</s>", unk="<unk>")
-    weights = convert(arrays, places)
+    sides = conversion.sides(pieces, pad="<pad>", eos="</s>", unk="<unk>")
+    weights = convert(arrays, sides)
     return imported.Imported(
-        hparams=_to_hparams(weights, settings, num_heads),
+        hparams=_to_hparams(weights, settings, sides, num_heads),
         weights=weights,
         vocabulary_name=files.name,
-        vocabulary=files.joined([pieces[place] for place in places]),
-        vocab_size=len(pieces),
+        vocabulary=files.joined(sides.source.pieces, sides.target.pieces),
+        vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
         hparams_set=str(settings.get("arch") or "fairseq"),
         step=_step(file),
     )
 
 
-def convert(arrays: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str, np.ndarray]:
+def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[str, np.ndarray]:
     """Map {fairseq's name: array} to {name in `Transformer.named_variables`: array}.
 
-    `places` are fairseq's numbers by the ids here. Raises UserError for a name that is no part of
-    a Transformer, and for another vocabulary.
+    Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
+    `sides`.
     """
     found: dict[str, np.ndarray] = {}
     matrices: dict[str, np.ndarray] = {}
@@ -126,35 +128,12 @@ def convert(arrays: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str
             found.update(_layer(name, value, *layer.groups()))
         else:
             raise conversion.no_part(name, _OTHER_PARTS)
-    return conversion.fused(found) | _embeddings(matrices, places)
-
-
-def _embeddings(matrices: Mapping[str, np.ndarray], places: Sequence[int]) -> dict[str, np.ndarray]:
-    """Return one matrix where all are the same, else three, and the decoder's first input."""
-    if "embedding" not in matrices or matrices["embedding"].ndim != 2:
+    if "embedding" not in matrices:
         raise errors.UserError("the model cannot be imported: it lacks decoder.embed_tokens")
-    own = matrices["embedding"]
-    every = {name: matrices.get(name, own) for name in ("source_embedding", "softmax")}
-    if any(value.shape != own.shape for value in every.values()):
-        raise errors.UserError(
-            "a model with a vocabulary for each side cannot be imported: its embeddings have "
-            f"{len(every['source_embedding'])} and {len(own)} rows"
-        )
-    if all(np.array_equal(value, own) for value in every.values()):
-        every = {}
-    if len(own) != len(places):
-        raise errors.UserError(
-            f"the vocabulary has {len(places)} entries and the embedding {len(own)} rows: give the "
-            "dict.txt that the model was trained with as --vocab"
-        )
-    start = own[_SPECIAL.index("</s>")] * np.float32(own.shape[1]) ** 0.5
-    return {
-        "start_vector/vector": start.astype(np.float32),
-        **{
-            f"{name}/matrix": conversion.reordered(value, places)
-            for name, value in {"embedding": own, **every}.items()
-        },
-    }
+    every = conversion.embeddings(matrices, sides)
+    end = every["embedding/matrix"][sides.target.pieces.index("</s>")]
+    first = end * np.float32(end.size) ** 0.5
+    return {**conversion.fused(found), "start_vector/vector": first.astype(np.float32), **every}
 
 
 def _layer(
@@ -181,15 +160,18 @@ def _layer(
 
 
 def _to_hparams(
-    weights: Mapping[str, np.ndarray], settings: Mapping[str, Any], num_heads: int | None
+    weights: Mapping[str, np.ndarray],
+    settings: Mapping[str, Any],
+    sides: conversion.Sides,
+    num_heads: int | None,
 ) -> config.HParams:
     d_model = weights["embedding/matrix"].shape[1]
-    sides = [settings.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
-    heads = num_heads or sides[0]
-    if type(heads) is not int or heads < 1 or (not num_heads and sides[1] not in (None, heads)):
+    told = [settings.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
+    heads = num_heads or told[0]
+    if type(heads) is not int or heads < 1 or (not num_heads and told[1] not in (None, heads)):
         raise errors.UserError(
-            f"how many heads has the model? Its settings say {sides[0]!r:.20} and "
-            f"{sides[1]!r:.20}, expected the same number: give --num_heads"
+            f"how many heads has the model? Its settings say {told[0]!r:.20} and "
+            f"{told[1]!r:.20}, expected the same number: give --num_heads"
         )
     if d_model % heads:
         raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
@@ -210,6 +192,7 @@ def _to_hparams(
         norm_epsilon=1e-5,
         pre_norm=_is_pre_norm(weights, settings),
         embeddings="separate" if "softmax/matrix" in weights else "shared",
+        source_vocab_size=sides.source_vocab_size,
         attention_bias=True,
         activation=_activation(settings),
         vocab_multiple=1,

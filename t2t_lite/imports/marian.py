@@ -8,7 +8,7 @@ import os
 import pathlib
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -21,6 +21,12 @@ _SETTINGS = "special:model.yml"
 _NEVER = -100.0
 _ATTENTION = {"self": "self_attention", "context": "cross_attention"}
 _NORMS = {"ln_scale": "scale", "ln_bias": "bias"}
+_EMBEDDINGS = {
+    "Wemb": "embedding",
+    "decoder_Wemb": "embedding",
+    "encoder_Wemb": "source_embedding",
+    "decoder_ff_logit_out_W": "softmax",
+}
 
 # Settings of which a Transformer here has only these values.
 _ONLY = {
@@ -39,6 +45,7 @@ _ONLY = {
     "input-types": ("",),
     "no-scale-embeddings": ("false",),
 }
+_YAML = (".yml", ".yaml")
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
 # What words in the name of a weight belong to that is not here.
 _OTHER_PARTS = {"gru": "an RNN", "cell": "an RNN", "Wpos": "learned positions", "factor": "factors"}
@@ -54,7 +61,9 @@ def read(
 
     Args:
       model: the .npz, or a folder with one.
-      vocab: source.spm,target.spm,vocab.yml, or one .spm of both sides; default: those beside it.
+      vocab: source.spm,target.spm,vocab.yml, or one .spm of both sides, or without .yml one for
+        each, or with two .yml (or .vocab, of a piece a line); the source's first; default: those
+        beside it.
       problem: what it has learnt.
 
     Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
@@ -64,51 +73,44 @@ def read(
     settings = _settings(arrays.pop(_SETTINGS, None), path)
     _refuse(settings)
     name, pieces, spm = _vocabulary(vocab, path.parent)
-    hparams = _to_hparams(arrays, settings, num_ids=len(pieces))
-    places = conversion.order(pieces, pad=None, eos=marian_yaml.EOS, unk=marian_yaml.UNK)
-    weights = convert(arrays, hparams, places)
-    ordered = ["<pad>", *(pieces[place] for place in places[1:])]
+    sides = conversion.sides(pieces, pad=None, eos=marian_yaml.EOS, unk=marian_yaml.UNK)
+    weights = convert(arrays, sides)
     return imported.Imported(
-        hparams=hparams,
+        hparams=_to_hparams(weights, settings, sides),
         weights=weights,
         vocabulary_name=f"{name}.marian",
-        vocabulary=piece_vocabulary.joined(ordered, source=spm[0], target=spm[-1]),
-        vocab_size=len(pieces) + 1,
+        vocabulary=piece_vocabulary.joined(
+            sides.source.pieces, sides.target.pieces, source=spm[0], target=spm[-1]
+        ),
+        vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
         hparams_set="marian",
         step=0,
     )
 
 
-def convert(
-    arrays: Mapping[str, np.ndarray], hparams: config.HParams, places: Sequence[int]
-) -> dict[str, np.ndarray]:
+def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[str, np.ndarray]:
     """Map {Marian's name: array} to {name in `Transformer.named_variables`: array}.
 
-    `places` are Marian's numbers by the ids here. Raises UserError for a name that is no part of a
-    Transformer.
+    Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
+    `sides`.
     """
     found: dict[str, np.ndarray] = {}
+    matrices: dict[str, np.ndarray] = {}
     for name, value in arrays.items():
-        if name in ("Wemb", "decoder_Wemb"):
-            found["embedding/matrix"] = conversion.reordered(value, places)
-        elif name == "encoder_Wemb":
-            found["source_embedding/matrix"] = conversion.reordered(value, places)
-        elif name == "decoder_ff_logit_out_W":
-            found["softmax/matrix"] = conversion.reordered(value.T, places)
+        if name in _EMBEDDINGS:
+            matrices[_EMBEDDINGS[name]] = value.T if name == "decoder_ff_logit_out_W" else value
         elif name == "decoder_ff_logit_out_b":
-            found["logits_bias/vector"] = conversion.reordered(value.reshape(-1), places)
-            found["logits_bias/vector"][0] = _NEVER
+            found["logits_bias/vector"] = value
         else:
             found[_name(name)] = value.reshape(-1) if 1 in value.shape[:1] else value
-    if hparams.logits_bias and "logits_bias/vector" not in found:
-        rows = len(found["embedding/matrix"])
-        found["logits_bias/vector"] = np.where(np.arange(rows) == 0, _NEVER, 0).astype(np.float32)
-    if hparams.embeddings == "separate":
-        # Marian may tie two of the three (tied-embeddings, tied-embeddings-src).
-        for ours in ("source_embedding/matrix", "softmax/matrix"):
-            found.setdefault(ours, found["embedding/matrix"])
-    return conversion.fused(found)
+    if "embedding" not in matrices:
+        raise errors.UserError("the model cannot be imported: it lacks the matrix decoder_Wemb")
+    every = conversion.embeddings(matrices, sides)
+    no_bias = np.zeros(len(sides.target.places) - 1, np.float32)
+    bias = conversion.logits_bias(found.pop("logits_bias/vector", no_bias), sides.target)
+    bias[0] = _NEVER
+    return {**conversion.fused(found), **every, "logits_bias/vector": bias}
 
 
 def _name(name: str) -> str:
@@ -130,34 +132,24 @@ def _name(name: str) -> str:
 
 
 def _to_hparams(
-    arrays: Mapping[str, np.ndarray], settings: Mapping[str, str], *, num_ids: int
+    weights: Mapping[str, np.ndarray], settings: Mapping[str, str], sides: conversion.Sides
 ) -> config.HParams:
-    def shape(name: str) -> tuple[int, int]:
-        if name not in arrays or arrays[name].ndim != 2:
-            raise errors.UserError(f"the model cannot be imported: it lacks the matrix {name}")
-        return arrays[name].shape
-
     def number(name: str) -> int:
         text = settings.get(name, "")
         if not re.fullmatch(r"[1-9]\d{0,5}", text):
             raise errors.UserError(f"{_SETTINGS}: {name} is no number: {text!r:.60}")
         return int(text)
 
-    shared = "Wemb" in arrays and "decoder_ff_logit_out_W" not in arrays
-    rows, d_model = shape("Wemb" if "Wemb" in arrays else "decoder_Wemb")
-    for name in {"encoder_Wemb", "Wemb"} & arrays.keys():
-        if shape(name)[0] != num_ids or rows != num_ids:
-            raise errors.UserError(
-                f"the vocabulary has {num_ids} entries and the embedding {shape(name)[0]} rows: "
-                "give those that the model was trained with as --vocab; one for each side cannot "
-                "be imported"
-            )
+    d_model = weights["embedding/matrix"].shape[1]
+    hidden = weights.get("encoder_0/feed_forward/kernel_1")
+    if hidden is None or hidden.ndim != 2:
+        raise errors.UserError("the model cannot be imported: it lacks encoder_l1_ffn_W1")
     heads = number("transformer-heads")
     if d_model % heads:
         raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
     return config.HParams(
         d_model=d_model,
-        d_ff=shape("encoder_l1_ffn_W1")[1],
+        d_ff=hidden.shape[1],
         num_heads=heads,
         d_k=d_model // heads,
         d_v=d_model // heads,
@@ -165,7 +157,8 @@ def _to_hparams(
         num_decoder_layers=number("dec-depth"),
         position_encoding="sinusoid_t2t",
         pre_norm=_is_pre_norm(settings),
-        embeddings="shared" if shared else "separate",
+        embeddings="separate" if "softmax/matrix" in weights else "shared",
+        source_vocab_size=sides.source_vocab_size,
         attention_bias=True,
         activation=_activation(settings),
         logits_bias=True,
@@ -241,12 +234,15 @@ def _refuse(settings: Mapping[str, str]) -> None:
             raise errors.UserError(f"the model cannot be imported: it has {name}: {value!s:.60}")
 
 
-def _vocabulary(given: str | None, folder: pathlib.Path) -> tuple[str, list[str], list[bytes]]:
-    """Return a name, the pieces by Marian's numbers, and one SentencePiece model or two."""
+def _vocabulary(
+    given: str | None, folder: pathlib.Path
+) -> tuple[str, list[list[str]], list[bytes]]:
+    """Return a name, and for both sides at once or for each the pieces by Marian's numbers and the
+    SentencePiece model."""
     paths = [pathlib.Path(part.strip()) for part in given.split(",")] if given else _beside(folder)
     spm = [path for path in paths if path.suffix == ".spm"]
-    yml = [path for path in paths if path.suffix in (".yml", ".yaml")]
-    if not (len(paths) == len(spm) + len(yml) and (len(spm), len(yml)) in ((1, 0), (1, 1), (2, 1))):
+    numbers = [path for path in paths if path.suffix in (*_YAML, ".vocab")]
+    if len(paths) != len(spm) + len(numbers) or not 1 <= len(spm) <= 2 or len(numbers) > 2:
         raise errors.UserError(
             "give the vocabulary as --vocab=source.spm,target.spm,vocab.yml, or as one .spm; got "
             f"{', '.join(map(str, paths)) or 'nothing, and none lies beside the model'}"
@@ -254,19 +250,39 @@ def _vocabulary(given: str | None, folder: pathlib.Path) -> tuple[str, list[str]
     try:
         models = [path.read_bytes() for path in spm]
         processors = [piece_vocabulary.processor(model) for model in models]
-        if yml:
-            text = yml[0].read_text("utf-8")
-            return yml[0].name, marian_yaml.ordered(marian_yaml.read(text)), models
+        if numbers:
+            return numbers[0].name, [_pieces(path) for path in numbers], models
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no vocabulary file {error.filename}") from error
     except (RuntimeError, UnicodeDecodeError) as error:
         raise errors.UserError(f"{', '.join(map(str, paths))}: no vocabularies") from error
-    ids = {processors[0].IdToPiece(i): i for i in range(processors[0].GetPieceSize())}
-    return spm[0].name, marian_yaml.ordered(ids), models
+    pieces = [
+        marian_yaml.ordered({model.IdToPiece(i): i for i in range(model.GetPieceSize())})
+        for model in processors
+    ]
+    return spm[0].name, pieces, models
+
+
+def _pieces(path: pathlib.Path) -> list[str]:
+    """Return the pieces of a vocab.yml, or of a file that has one on each line."""
+    text = path.read_text("utf-8")
+    if path.suffix in _YAML:
+        return marian_yaml.ordered(marian_yaml.read(text))
+    lines = text.removesuffix("\n").split("\n")
+    return marian_yaml.ordered({line.rstrip("\r"): i for i, line in enumerate(lines)})
 
 
 def _beside(folder: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of the vocabulary, those of sources first."""
     sides = [folder / "source.spm", folder / "target.spm"]
     if all(path.is_file() for path in sides):
-        return [*sides, *sorted(folder.glob("*.yml"), key=lambda p: "vocab" not in p.name)[:1]]
-    return sorted(folder.glob("*.spm"))
+        own = [path for side in ("src", "trg") for path in folder.glob(f"*.{side}.vocab")]
+        yml = sorted(folder.glob("*.yml"), key=lambda p: "vocab" not in p.name)[:1]
+        return [*sides, *(own if len(own) == 2 else yml)]
+    found = sorted(folder.glob("*.spm"))
+    if len(found) == 2:
+        raise errors.UserError(
+            f"which vocabulary is the source's, {found[0].name} or {found[1].name}? Give them as "
+            "--vocab, the source's first"
+        )
+    return found

@@ -72,7 +72,8 @@ def read(
 
     Args:
       model: a checkpoint's prefix (".../ckpt-50000"), or a folder, whose newest is taken.
-      vocab: the vocabulary and what cuts texts, "vocab.txt,spm.model"; default: those beside it.
+      vocab: the vocabulary and what cuts texts, "vocab.txt,spm.model", or two of each, the source's
+        first; default: those beside it.
       problem: what it has learnt.
       num_heads: where model_description.py does not tell.
 
@@ -84,29 +85,26 @@ def read(
     arrays = _arrays(prefix)
     files = piece_files.find(vocab, [prefix.parent], dictionaries="*vocab*.txt")
     pieces = piece_files.pieces(files.dictionaries, _dictionary)
-    places = conversion.order(pieces, pad=_BLANK, eos=_END, unk=_UNK)
-    weights = convert(arrays, places, start=pieces.index(_START))
+    sides = conversion.sides(pieces, pad=_BLANK, eos=_END, unk=_UNK)
+    weights = convert(arrays, sides)
     return imported.Imported(
-        hparams=_to_hparams(weights, settings, num_heads),
+        hparams=_to_hparams(weights, settings, sides, num_heads),
         weights=weights,
         vocabulary_name=files.name,
-        vocabulary=files.joined([pieces[place] for place in places]),
-        vocab_size=len(pieces),
+        vocabulary=files.joined(sides.source.pieces, sides.target.pieces),
+        vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
         hparams_set=str(settings.get("catalog", "opennmt_tf")),
         step=tensorflow_checkpoint.number(prefix),
     )
 
 
-def convert(
-    arrays: Mapping[str, np.ndarray], places: Sequence[int], *, start: int
-) -> dict[str, np.ndarray]:
+def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[str, np.ndarray]:
     """Map {OpenNMT-tf's name: array} to {name in `Transformer.named_variables`: array}.
 
     Args:
       arrays: by their names without "model/" and "/.ATTRIBUTES/VARIABLE_VALUE".
-      places: OpenNMT-tf's numbers by the ids here.
-      start: the number of <s>.
+      sides: the vocabularies.
 
     Raises UserError for a name that is no part of a Transformer, and for another vocabulary.
     """
@@ -128,41 +126,29 @@ def convert(
     for name in [name for name in found if re.search(r"attention/W/[qkvo]$", name)]:
         # mha_bias=False
         found.setdefault(name.replace("/W/", "/b/"), np.zeros(found[name].shape[-1:], np.float32))
-    every = _matrices(matrices)
-    rows = {len(value) for value in every.values()}
+    every = conversion.embeddings(_matrices(matrices), sides)
     if "logits_bias/vector" in found:
-        rows.add(found["logits_bias/vector"].size)
-    if rows != {len(places)}:
-        raise errors.UserError(
-            f"the vocabulary has {len(places)} entries, {_UNK} among them, and the model's "
-            f"embeddings have {', '.join(map(str, sorted(rows)))} rows: give the vocabulary that "
-            "it was trained with as --vocab; one for each side cannot be imported"
-        )
-    if "logits_bias/vector" in found:
-        found["logits_bias/vector"] = conversion.reordered(found["logits_bias/vector"], places)
-    first = every["embedding"][start] * np.float32(every["embedding"].shape[1]) ** 0.5
+        bias = conversion.logits_bias(found["logits_bias/vector"], sides.target)
+        found["logits_bias/vector"] = bias
+    start = every["embedding/matrix"][sides.target.pieces.index(_START)]
+    first = start * np.float32(start.size) ** 0.5
     return {
         **conversion.fused(found),
         "start_vector/vector": first.astype(np.float32),
-        **{f"{n}/matrix": conversion.reordered(value, places) for n, value in every.items()},
+        **every,
     }
 
 
 def _matrices(matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the embedding, and where not all three matrices are one also the two others.
-
-    What is one matrix in the model stands once in its checkpoint.
-    """
+    """Return all three matrices; what is one in the model stands once in its checkpoint."""
     source = matrices.get("source_embedding")
     target = matrices.get("embedding", source)
     source = target if source is None else source
     if source is None or target is None or source.ndim != 2 or target.ndim != 2:
         raise errors.UserError("the model cannot be imported: it has no embedding of words")
-    softmax = matrices.get("softmax", target)
+    softmax = matrices.get("softmax", target.T)
     if softmax.ndim == 2 and softmax.shape == target.shape[::-1]:
         softmax = softmax.T
-    if softmax is target and source is target:
-        return {"embedding": target}
     return {"embedding": target, "source_embedding": source, "softmax": softmax}
 
 
@@ -226,7 +212,10 @@ def _refuse(settings: Mapping[str, Any]) -> None:
 
 
 def _to_hparams(
-    weights: Mapping[str, np.ndarray], settings: Mapping[str, Any], num_heads: int | None
+    weights: Mapping[str, np.ndarray],
+    settings: Mapping[str, Any],
+    sides: conversion.Sides,
+    num_heads: int | None,
 ) -> config.HParams:
     d_model = weights["embedding/matrix"].shape[1]
     heads = num_heads or settings.get("num_heads")
@@ -256,6 +245,7 @@ def _to_hparams(
         norm_epsilon=1e-3,
         pre_norm="encoder_norm/scale" in weights,
         embeddings="separate" if "softmax/matrix" in weights else "shared",
+        source_vocab_size=sides.source_vocab_size,
         attention_bias=True,
         activation=_activation(settings),
         logits_bias="logits_bias/vector" in weights,

@@ -16,51 +16,49 @@ class Files:
     """Which files there are.
 
     Attributes:
-      dictionaries: one, or one for each side.
-      model: SentencePiece's.
-      codes: subword-nmt's or fastBPE's. Without these two, texts are cut at blanks.
+      dictionaries: one, or the source's and the target's.
+      models: SentencePiece's, as many.
+      codes: subword-nmt's or fastBPE's, as many. Without these two, texts are cut at blanks.
     """
 
     dictionaries: tuple[pathlib.Path, ...]
-    model: pathlib.Path | None = None
-    codes: pathlib.Path | None = None
+    models: tuple[pathlib.Path, ...] = ()
+    codes: tuple[pathlib.Path, ...] = ()
 
     @property
     def name(self) -> str:
         """The vocabulary's name in an output_dir."""
-        return f"{(self.model or self.dictionaries[0]).name}.pieces"
+        return f"{(self.models or self.dictionaries)[0].name}.pieces"
 
-    def joined(self, pieces: Sequence[str]) -> bytes:
+    def joined(self, pieces: Sequence[str], target_pieces: Sequence[str]) -> bytes:
         """Return the content of the one file that is made of them; pieces by the ids here."""
-        try:
-            if self.model:
-                model = _read(self.model)
-                loaded = piece_vocabulary.processor(model)
-                if any(loaded.IsByte(i) for i in range(loaded.GetPieceSize())):
-                    raise errors.UserError(
-                        f"{self.model} spells characters in bytes, which cannot be imported"
-                    )
-                return piece_vocabulary.joined(pieces, source=model, target=model)
-            if self.codes:
-                text = _read(self.codes).decode("utf-8")
-                subword_nmt.Codes(text)
-                return piece_vocabulary.joined(pieces, codes=text)
-        except (RuntimeError, ValueError) as error:
-            raise errors.UserError(
-                f"{self.model or self.codes} cuts no texts: expected SentencePiece's .model, or "
-                "the codes of subword-nmt"
-            ) from error
-        return piece_vocabulary.joined(pieces)
+        how: dict[str, bytes | str] = {}
+        if self.models:
+            models = [_sentencepiece(path) for path in self.models]
+            how = {"source": models[0], "target": models[-1]}
+        elif self.codes:
+            codes = [_codes(path) for path in self.codes]
+            how = {"codes": codes[0]}
+            if codes[-1] != codes[0]:
+                how["target_codes"] = codes[-1]
+        return piece_vocabulary.joined(pieces, target_pieces, **how)
 
 
-def find(given: str | None, folders: Sequence[pathlib.Path], *, dictionaries: str) -> Files:
+def find(
+    given: str | None,
+    folders: Sequence[pathlib.Path],
+    *,
+    dictionaries: str,
+    names: Sequence[str] = (),
+) -> Files:
     """Return the files that are given, or that lie in one of the folders.
 
     Args:
       given: paths with commas between: dictionaries are .txt or .vocab, SentencePiece models .model
-        or .spm, all others are codes.
+        or .spm, all others are codes. Of two of a kind the first is the source's.
       folders: where they are looked for, one after the other.
       dictionaries: how these are called, "dict*.txt".
+      names: of the source's and the target's, where they are known.
     """
     if given is not None:
         paths = [pathlib.Path(part.strip()) for part in given.split(",")]
@@ -68,30 +66,36 @@ def find(given: str | None, folders: Sequence[pathlib.Path], *, dictionaries: st
         models = [path for path in paths if path.suffix in _SENTENCEPIECE]
         codes = [path for path in paths if path not in sides and path not in models]
     else:
-        sides = _first(folders, [dictionaries])
+        sides = _first(folders, names) or _first(folders, [dictionaries])
         models = _first(folders, [f"*{suffix}" for suffix in _SENTENCEPIECE])
         codes = [p for p in _first(folders, _CODES) if p not in sides] if not models else []
-    if not 1 <= len(sides) <= 2 or len(models) + len(codes) > 1:
-        names = ", ".join(path.name for path in [*sides, *models, *codes])
+    is_named = len(names) == 2 and {path.name for path in sides} == set(names)
+    if is_named:
+        sides.sort(key=lambda path: path.name != names[0])
+    counts = len(sides), len(models), len(codes)
+    if not sides or max(counts) > 2 or (models and codes):
+        got = ", ".join(path.name for path in [*sides, *models, *codes])
         raise errors.UserError(
             f"give the vocabulary as --vocab: {dictionaries.replace('*', '')}, and with a comma "
             "after it SentencePiece's .model or the codes of subword-nmt where texts are cut by "
-            f"one of these; got {names or 'nothing, and none lies beside the model'}"
+            "one of these; or two of each, the source's first; got "
+            f"{got or 'nothing, and none lies beside the model'}"
         )
-    return Files(
-        dictionaries=tuple(sides),
-        model=models[0] if models else None,
-        codes=codes[0] if codes else None,
-    )
+    told = [*([] if is_named else [sides]), models, codes]
+    if given is None and any(
+        len(paths) == 2 and len(set(map(_read, paths))) == 2 for paths in told
+    ):
+        raise errors.UserError(
+            "which vocabulary is the source's? Give them as --vocab, the source's first: beside "
+            f"the model lie {', '.join(path.name for path in [*sides, *models, *codes])}"
+        )
+    return Files(dictionaries=tuple(sides), models=tuple(models), codes=tuple(codes))
 
 
 def pieces(
     paths: Sequence[pathlib.Path], parse: Callable[[pathlib.Path, Sequence[str]], list[str]]
-) -> list[str]:
-    """Return the pieces of a dictionary; of two, which are equal.
-
-    Raises UserError where one side has other pieces than the other, or a file is none.
-    """
+) -> list[list[str]]:
+    """Return the pieces of each dictionary; raise UserError where a file is none."""
     found = []
     for path in paths:
         try:
@@ -99,12 +103,7 @@ def pieces(
         except UnicodeDecodeError as error:
             raise errors.UserError(f"{path} is no vocabulary: it is not UTF-8") from error
         found.append(parse(path, text.removesuffix("\n").split("\n")))
-    if any(other != found[0] for other in found):
-        raise errors.UserError(
-            "a model with a vocabulary for each side cannot be imported: "
-            f"{' and '.join(map(str, paths))} differ"
-        )
-    return found[0]
+    return found
 
 
 def _first(folders: Sequence[pathlib.Path], patterns: Sequence[str]) -> list[pathlib.Path]:
@@ -113,6 +112,28 @@ def _first(folders: Sequence[pathlib.Path], patterns: Sequence[str]) -> list[pat
         if paths:
             return sorted(paths)
     return []
+
+
+def _sentencepiece(path: pathlib.Path) -> bytes:
+    model = _read(path)
+    try:
+        loaded = piece_vocabulary.processor(model)
+    except RuntimeError as error:
+        raise errors.UserError(f"{path} cuts no texts: expected a SentencePiece model") from error
+    if any(loaded.IsByte(i) for i in range(loaded.GetPieceSize())):
+        raise errors.UserError(f"{path} spells characters in bytes, which cannot be imported")
+    return model
+
+
+def _codes(path: pathlib.Path) -> str:
+    try:
+        text = _read(path).decode("utf-8")
+        subword_nmt.Codes(text)
+    except ValueError as error:
+        raise errors.UserError(
+            f"{path} cuts no texts: expected SentencePiece's .model, or the codes of subword-nmt"
+        ) from error
+    return text
 
 
 def _read(path: pathlib.Path) -> bytes:

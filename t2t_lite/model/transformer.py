@@ -132,8 +132,9 @@ class Transformer(keras.Model):
 
     Args:
       hparams: sizes and rates.
-      vocab_size: number of ids; rows of the embedding are rounded up to a multiple of
-        `hparams.vocab_multiple`. The spare rows are ids that never occur.
+      vocab_size: number of ids, of targets where a source has a vocabulary of its own; rows of the
+        embedding are rounded up to a multiple of `hparams.vocab_multiple`. The spare rows are ids
+        that never occur.
       dtype: a Keras dtype policy, see above.
     """
 
@@ -149,15 +150,16 @@ class Transformer(keras.Model):
         self.hparams = hparams
         self.vocab_size = vocab_size
         policy = self.dtype_policy
-        num_rows = -(-vocab_size // hparams.vocab_multiple) * hparams.vocab_multiple
+        source_rows, num_rows = config.rows(hparams, vocab_size)
 
-        def matrix(name: str) -> embedding.SharedEmbedding:
-            return embedding.SharedEmbedding(num_rows, hparams.d_model, name=name, dtype=policy)
+        def matrix(name: str, rows: int = num_rows) -> embedding.SharedEmbedding:
+            return embedding.SharedEmbedding(rows, hparams.d_model, name=name, dtype=policy)
 
         # Of the target and, if it is shared (Section 3.4), of the source and of the softmax.
         self.embedding = self.source_embedding = self.softmax = matrix("embedding")
         if hparams.embeddings == "separate":
-            self.source_embedding, self.softmax = matrix("source_embedding"), matrix("softmax")
+            self.source_embedding = matrix("source_embedding", source_rows)
+            self.softmax = matrix("softmax")
         if hparams.source_vector:
             self.source_vector = embedding.AddedVector(hparams.d_model, name="source_vector")
         if hparams.start_vector:

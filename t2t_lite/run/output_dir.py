@@ -30,6 +30,9 @@ _VERSIONED = ("t2t-lite", "tensorflow", "keras", "tensorflow-text", "sentencepie
 class Run:
     """A training run's identity; `vocabulary` is a file name inside the output_dir.
 
+    Where each side has a vocabulary of its own the file holds both, and `vocab_size` is that of
+    targets; that of sources is in the hparams.
+
     What is None was not recorded yet when the run was written.
     """
 

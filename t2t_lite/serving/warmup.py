@@ -21,7 +21,8 @@ def write(path: str | os.PathLike[str], vocabulary, signature_names: Iterable[st
     """Write requests for each signature: for the one that translates, one a batch size."""
     # Any tokens will do: a learnt vocabulary's most frequent ones, after its bytes.
     first = vocabulary.byte_ids.stop if isinstance(vocabulary, vocabularies.Vocabulary) else 3
-    tokens = list(range(first, min(first + _NUM_TOKENS, vocabulary.size)))
+    sizes = vocabulary.size, vocabulary.targets.size
+    tokens = list(range(first, min(first + _NUM_TOKENS, *sizes)))
     text = vocabulary.decode(tokens)
     ids = [*tokens, vocabularies.EOS_ID]
     with tf.io.TFRecordWriter(os.fspath(path)) as file:
@@ -29,7 +30,7 @@ def write(path: str | os.PathLike[str], vocabulary, signature_names: Iterable[st
             for size in BATCH_SIZES if name in ("serving_default", "from_ids") else (1,):
                 inputs = {
                     "from_ids": {"ids": [ids] * size},
-                    "score": {"inputs": [text], "targets": [text]},
+                    "score": {"inputs": [text], "targets": [vocabulary.targets.decode(tokens)]},
                 }.get(name, {"inputs": [text] * size})
                 request = protocol.request("model", inputs, signature_name=name)
                 record = protocol.PredictionLog()

@@ -67,15 +67,23 @@ class GraphText(tf.Module):
         return texts, is_cut, tf.strings.regex_full_match(texts, _BLANK)
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
-        """Return the texts, string [B, ...], of ids [B, ..., T] that are padded with 0."""
-        shape, size = tf.shape(ids), self._task.vocabulary.size
-        ids = tf.where(ids < size, ids, vocabularies.UNK_ID)
-        texts = self._tokenizer.detokenize(tf.reshape(ids, [-1, shape[-1]]))
-        return tf.reshape(texts, shape[:-1])
+        """Return the inputs, string [B, ...], of ids [B, ..., S] that are padded with 0."""
+        return _decode(ids, self._task.vocabulary.size, self._tokenizer)
+
+    def decode_targets(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return the texts, string [B, ...], of outputs' ids [B, ..., T]."""
+        return _decode(ids, self._task.vocabulary.targets.size, self._target_tokenizer)
 
     def outputs(self, ids: tf.Tensor, source_ids: tf.Tensor) -> tf.Tensor:
         """Return the outputs, string [B, N], of ids [B, N, T] for inputs [B, S]."""
-        return self._task.graph_outputs(self.decode(ids), self.decode(source_ids))
+        return self._task.graph_outputs(self.decode_targets(ids), self.decode(source_ids))
+
+
+def _decode(ids: tf.Tensor, size: int, tokenizer) -> tf.Tensor:
+    shape = tf.shape(ids)
+    ids = tf.where(ids < size, ids, vocabularies.UNK_ID)
+    texts = tokenizer.detokenize(tf.reshape(ids, [-1, shape[-1]]))
+    return tf.reshape(texts, shape[:-1])
 
 
 def rows_of_ids(ids: tf.Tensor, max_length: int, vocab_size: int) -> Rows:

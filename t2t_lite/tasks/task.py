@@ -35,7 +35,7 @@ class Task:
     """Plain text on both sides; subclasses say where theirs differs.
 
     Args:
-      vocabulary: of both sides.
+      vocabulary: of both sides; `vocabulary.targets` is that of outputs, where it is another.
     """
 
     # How problems and run.json call it.
@@ -92,7 +92,8 @@ class Task:
 
     @functools.cached_property
     def _longest_piece(self) -> int:
-        pieces = map(self.vocabulary.piece, range(self.vocabulary.size))
+        sides = self.vocabulary, self.vocabulary.targets
+        pieces = (side.piece(token) for side in sides for token in range(side.size))
         return max(len(piece.encode("utf-8", errors="surrogatepass")) for piece in pieces)
 
     def input_text(self, text: str) -> str:
@@ -105,7 +106,7 @@ class Task:
 
     def decode(self, ids: Sequence[int], source: EncodedText) -> Output:
         """Return the output that ids spell, given its input."""
-        return Output(self.vocabulary.decode(ids))
+        return Output(self.vocabulary.targets.decode(ids))
 
     def score(self, outputs: Sequence[str], references: Sequence[str]) -> float:
         """Return the one figure by which checkpoints are compared."""

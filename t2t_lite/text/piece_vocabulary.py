@@ -5,8 +5,8 @@
     blanks           texts that are cut already                  the same
 
 They are one file, JSON, in which pieces have this package's order: PAD, EOS, UNK, then all others
-as the framework has them. A piece that is not among them is UNK. piece_tokenizer has the same for a
-TensorFlow graph.
+as the framework has them. A piece that is not among them is UNK. Where each side has pieces of its
+own, both lists are in the file. piece_tokenizer has the same for a TensorFlow graph.
 """
 
 import base64
@@ -25,39 +25,48 @@ from t2t_lite.text import special_ids, subword_nmt
 SUFFIXES = (".pieces", ".marian")
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 _SIDES = ("source", "target")
-_CODES = "codes"
+_PIECES, _CODES = "pieces", "codes"
+# What only targets have.
+_OF_TARGETS = {_PIECES: "target_pieces", _CODES: "target_codes"}
 
 
 class PieceVocabulary:
     """Encodes and decodes as the framework does; the interface is that of Vocabulary.
 
-    `encode` cuts a source. What encodes outputs is `targets`, the same vocabulary seen from the
-    other side.
+    It is that of sources. What encodes and decodes outputs is `targets`, the same vocabulary seen
+    from the other side.
     """
 
     def __init__(self, model_bytes: bytes, *, side: str = "source"):
         self.model_bytes = model_bytes
         content = json.loads(model_bytes)
-        if not isinstance(content, dict) or content.keys() not in (
-            {"pieces", *_SIDES},
-            {"pieces", _CODES},
-            {"pieces"},
+        if not isinstance(content, dict) or content.keys() - _OF_TARGETS.values() not in (
+            {_PIECES, *_SIDES},
+            {_PIECES, _CODES},
+            {_PIECES},
         ):
             raise ValueError("it has not the entries pieces, source and target, or pieces, codes")
-        self._pieces: list[str] = content["pieces"]
+        own = {name: _OF_TARGETS[name] if side == "target" else name for name in _OF_TARGETS}
+        self._pieces: list[str] = content.get(own[_PIECES], content[_PIECES])
         if not all(isinstance(piece, str) for piece in self._pieces) or len(self._pieces) < 4:
             raise ValueError("its pieces are no texts")
         self._models = {name: base64.b64decode(content[name]) for name in _SIDES if name in content}
-        self._processors = {name: processor(model) for name, model in self._models.items()}
-        self._codes = subword_nmt.Codes(content[_CODES]) if _CODES in content else None
+        self._processor = processor(self._models[side]) if self._models else None
+        codes = content.get(own[_CODES], content.get(_CODES))
+        self._codes = None if codes is None else subword_nmt.Codes(codes)
         self._ids = {piece: i for i, piece in enumerate(self._pieces) if i}
         self._side = side
+        self._is_of_both_sides = self._models.get("source") == self._models.get("target") and not (
+            content.keys() & _OF_TARGETS.values()
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "PieceVocabulary":
         """Read a file of this kind; raise UserError where it is none."""
         try:
-            return cls(pathlib.Path(path).read_bytes())
+            vocabulary = cls(pathlib.Path(path).read_bytes())
+            vocabulary.targets  # noqa: B018 (reads what is of targets alone)
+            return vocabulary
         except FileNotFoundError as error:
             raise errors.UserError(f"there is no vocabulary file {path}") from error
         except (AttributeError, ValueError, TypeError, RuntimeError, RecursionError) as error:
@@ -70,8 +79,8 @@ class PieceVocabulary:
 
     @functools.cached_property
     def targets(self) -> "PieceVocabulary":
-        """The vocabulary that encodes outputs; the same where one model cuts both sides."""
-        if self._models.get("source") == self._models.get("target"):
+        """The vocabulary of outputs; the same where both sides have the same pieces, cut alike."""
+        if self._is_of_both_sides or self._side == "target":
             return self
         return PieceVocabulary(self.model_bytes, side="target")
 
@@ -87,8 +96,8 @@ class PieceVocabulary:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of every text, without EOS."""
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # no lone surrogates
-        if self._models:
-            rows = self._processors[self._side].Encode(clean, out_type=str, num_threads=1)
+        if self._processor:
+            rows = self._processor.Encode(clean, out_type=str, num_threads=1)
         elif self._codes:
             rows = map(self._codes.cut, clean)
         else:
@@ -116,19 +125,25 @@ class PieceVocabulary:
         return piece_tokenizer.of_words(self._pieces, self._codes)
 
 
-def joined(pieces: Sequence[str], **how: bytes | str) -> bytes:
+def joined(
+    pieces: Sequence[str], target_pieces: Sequence[str] | None = None, **how: bytes | str
+) -> bytes:
     """Return the content of a file: pieces by their id here, and what cuts texts.
 
     Args:
       pieces: by their id.
-      how: the two SentencePiece models, `source` and `target`; or subword-nmt's `codes`; or nothing
-        where texts are cut already.
+      target_pieces: those of targets, where they are others.
+      how: the two SentencePiece models, `source` and `target`; or subword-nmt's `codes` and, where
+        those of targets are others, `target_codes`; or nothing where texts are cut already.
     """
     texts: Mapping[str, str] = {
         name: value if isinstance(value, str) else base64.b64encode(value).decode()
         for name, value in how.items()
     }
-    return json.dumps({"pieces": list(pieces), **texts}, ensure_ascii=False).encode("utf-8")
+    content: dict[str, Any] = {_PIECES: list(pieces), **texts}
+    if target_pieces is not None and list(target_pieces) != content[_PIECES]:
+        content[_OF_TARGETS[_PIECES]] = list(target_pieces)
+    return json.dumps(content, ensure_ascii=False).encode("utf-8")
 
 
 def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:

@@ -51,9 +51,11 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     positions = h.max_length * h.d_model if h.position_encoding == "learned" else 0
     parallel_heads = (attention + norm) * (h.parallel_heads > 0)
     parallel_heads += max(h.parallel_heads - 1, 0) * (feed_forward + norm)
-    matrices = 3 if h.embeddings == "separate" else 1
+    rows = vocab_rows
+    if h.embeddings == "separate":
+        rows = config.rows(h, vocab_rows)[0] + 2 * vocab_rows
     return (
-        matrices * vocab_rows * h.d_model
+        rows * h.d_model
         + h.d_model * (h.source_vector + h.start_vector)
         + vocab_rows * h.logits_bias
         + positions

@@ -95,7 +95,7 @@ def describe(
       hparams_set: where it is a row of Table 3, the row.
     """
     h = hparams
-    rows = -(-vocab_size // h.vocab_multiple) * h.vocab_multiple  # as model.Transformer has them
+    source_rows, rows = config.rows(h, vocab_size)
     attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
     if h.attention_function == "additive":
         attention += h.num_heads * h.d_k
@@ -103,12 +103,17 @@ def describe(
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
-    embeddings = {
-        "shared": Part("embedding, shared by both sides and the softmax", 1, rows * h.d_model),
-        "separate": Part("embeddings of both sides, and the softmax", 3, rows * h.d_model),
-    }
+    if h.embeddings == "shared":
+        matrices = [Part("embedding, shared by both sides and the softmax", 1, rows * h.d_model)]
+    elif source_rows == rows:
+        matrices = [Part("embeddings of both sides, and the softmax", 3, rows * h.d_model)]
+    else:
+        matrices = [
+            Part("embedding of the source", 1, source_rows * h.d_model),
+            Part("embedding of the target, and the softmax", 2, rows * h.d_model),
+        ]
     parts = [
-        embeddings[h.embeddings],
+        *matrices,
         Part("encoder self-attention", encoders, attention),
         Part("encoder feed-forward", encoders, feed_forward),
         Part("decoder self-attention", decoders, attention),

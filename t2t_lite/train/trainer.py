@@ -85,6 +85,7 @@ def prepare(
     tf.config.experimental.enable_tensor_float_32_execution(options.tf32)
     data = manifest.load(data_dir, problem)
     task = catalog.task_class(problem.task)(vocabulary.load(data.vocabulary_path))
+    _check_vocabularies(task, hparams)
     if hparams.guided_alignment and task.alignment is None:
         raise errors.UserError(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
@@ -117,6 +118,21 @@ def prepare(
         options=options,
         strategy=strategy,
     )
+
+
+def _check_vocabularies(task: tasks.Task, hparams: config.HParams) -> None:
+    """Raise UserError where sides have vocabularies of their own, and hparams do not say so."""
+    source, target = task.vocabulary, task.vocabulary.targets
+    pieces = [[side.piece(token) for token in range(side.size)] for side in (source, target)]
+    if pieces[0] == pieces[1] and hparams.source_vocab_size:
+        raise errors.UserError(
+            "the data have one vocabulary for both sides: add --hparams=source_vocab_size=0"
+        )
+    if pieces[0] != pieces[1] and hparams.source_vocab_size != source.size:
+        raise errors.UserError(
+            "the data have a vocabulary for each side: add "
+            f"--hparams=embeddings=separate,source_vocab_size={source.size}"
+        )
 
 
 class Training:
@@ -384,10 +400,11 @@ class Training:
         if self._is_chief:
             if isinstance(self.batches, share.SharedBatches):
                 batch = self.batches.whole(batch)
+            vocabularies = self._task.vocabulary, self._task.vocabulary.targets
             lines = [
                 "\t".join(
-                    self._task.vocabulary.decode(batch[side][row].numpy())
-                    for side in throughput.SIDES
+                    vocab.decode(batch[side][row].numpy())
+                    for side, vocab in zip(throughput.SIDES, vocabularies)
                 )
                 for row in range(batch["inputs"].shape[0])
             ]

@@ -7,6 +7,7 @@ import pickle
 import zipfile
 from typing import Any
 
+import exports
 import foreign_numbers
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from t2t_lite import errors
 from t2t_lite.bin import import_model
 from t2t_lite.decode import translator
 from t2t_lite.imports import fairseq, imported, torch_file
-from t2t_lite.serving import export
 
 # By rank; "no</w>" is learnt before "n o" is.
 CODES = "#version: 0.2\na n\nd o\ndo g</w>\nr u\nan d</w>\nru n\ns s\n"
@@ -84,14 +84,7 @@ TEXTS = ["a dog runs", " and  a\tdog ☃", "", "xx ss dogs"]
 
 
 def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
-    changes: dict[str, Any] = {"extra_length": 4, "beam_size": 3}
-    model = translator.Translator.from_output_dir(run_dir, **changes)
-    expected = model.translate(TEXTS)
-    export.export(run_dir, tmp_path, **changes)
-    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
-    found = signatures["serving_default"](inputs=tf.constant(TEXTS))
-    assert [t.decode() for t in found["outputs"].numpy()] == [t.text for t in expected]
-    np.testing.assert_allclose(found["scores"], [t.score for t in expected], atol=1e-5)
+    exports.says_the_same(run_dir, tmp_path, TEXTS, extra_length=4, beam_size=3)
 
 
 CANNOT = {
@@ -234,7 +227,7 @@ def test_a_vocabulary_of_another_model_is_refused(tmp_path):
         fairseq.read(tmp_path)
     (tmp_path / "dict.de.txt").write_text("b 1\n")
     (tmp_path / "dict.txt").write_text("a 1\n")
-    with pytest.raises(errors.UserError, match="vocabulary for each side"):
+    with pytest.raises(errors.UserError, match="which vocabulary is the source's"):
         fairseq.read(tmp_path)
     with pytest.raises(errors.UserError, match="no vocabulary file"):
         fairseq.read(tmp_path, vocab="none.txt")

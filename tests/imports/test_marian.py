@@ -1,7 +1,6 @@
 """Models of Marian, against its layers in NumPy, and what cannot be imported."""
 
-from typing import Any
-
+import exports
 import marian_numbers
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from t2t_lite.bin import import_model
 from t2t_lite.decode import translator
 from t2t_lite.imports import imported, marian
 from t2t_lite.run import output_dir
-from t2t_lite.serving import export
 from t2t_lite.text import marian_yaml
 
 
@@ -57,19 +55,11 @@ TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
 
 def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
     assert output_dir.read(run_dir).run.vocabulary == "vocab.yml.marian"
-    changes: dict[str, Any] = {"extra_length": 4, "beam_size": 3}
-    model = translator.Translator.from_output_dir(run_dir, **changes)
-    expected = model.translate(TEXTS)
-    export.export(run_dir, tmp_path, **changes)
-    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
-    found = signatures["serving_default"](inputs=tf.constant(TEXTS))
-    assert [t.decode() for t in found["outputs"].numpy()] == [t.text for t in expected]
-    np.testing.assert_allclose(found["scores"], [t.score for t in expected], atol=1e-5)
-    ids = signatures["tokenize"](inputs=tf.constant(TEXTS))["ids"].numpy().tolist()
-    assert [[i for i in row if i] for row in ids] == [[*t.source_ids] or [1] for t in expected]
+    signatures, _ = exports.says_the_same(run_dir, tmp_path, TEXTS, extra_length=4, beam_size=3)
     # Outputs to score are cut by the other side's model.
     given = signatures["score"](inputs=tf.constant(["a dog"]), targets=tf.constant(["A DOG"]))
-    assert given["lengths"].numpy() == len(model.vocabulary.targets.encode("A DOG")) + 1
+    vocab = translator.Translator.from_output_dir(run_dir).vocabulary
+    assert given["lengths"].numpy() == len(vocab.targets.encode("A DOG")) + 1
 
 
 def test_each_side_is_cut_by_its_own_model(run_dir):

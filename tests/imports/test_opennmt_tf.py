@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import exports
 import foreign_numbers
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from t2t_lite import errors
 from t2t_lite.bin import import_model
 from t2t_lite.decode import translator
 from t2t_lite.imports import imported, opennmt_tf
-from t2t_lite.serving import export
 
 SENTENCES = ["a dog runs in the park", "the man sees a red house", "two dogs sleep"] * 20
 
@@ -72,19 +72,13 @@ TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
 
 
 def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path, spm):
-    changes: dict[str, Any] = {"extra_length": 4, "beam_size": 3}
-    model = translator.Translator.from_output_dir(run_dir, **changes)
+    model = translator.Translator.from_output_dir(run_dir)
     assert model.models[0].hparams.num_heads == 2
     pieces = [model.vocabulary.piece(i) for i in model.vocabulary.encode("two dogs")]
     cutter = sentencepiece.SentencePieceProcessor(model_proto=spm)
     assert pieces == cutter.Encode("two dogs", out_type=str)
     assert [model.vocabulary.piece(i) for i in range(4)] == ["<blank>", "</s>", "<unk>", "<s>"]
-    expected = model.translate(TEXTS)
-    export.export(run_dir, tmp_path, **changes)
-    signatures = tf.saved_model.load(str(tmp_path / "1")).signatures
-    found = signatures["serving_default"](inputs=tf.constant(TEXTS))
-    assert [t.decode() for t in found["outputs"].numpy()] == [t.text for t in expected]
-    np.testing.assert_allclose(found["scores"], [t.score for t in expected], atol=1e-5)
+    exports.says_the_same(run_dir, tmp_path, TEXTS, extra_length=4, beam_size=3)
 
 
 def test_an_empty_input_does_not_depend_on_its_batch(run_dir):
@@ -177,15 +171,17 @@ def test_other_vocabularies_are_refused(tmp_path, spm):
     path = tmp_path / "vocab.txt"
     text = path.read_text()
     path.write_text(f"{text}more\n")
-    with pytest.raises(errors.UserError, match=r"9 entries, <unk> among them, and .* 8 rows"):
+    with pytest.raises(errors.UserError, match=r"9 entries and the embedding of the source 8 rows"):
         opennmt_tf.read(tmp_path)
     path.write_text("a\nb\n")
     with pytest.raises(errors.UserError, match="no vocabulary of OpenNMT-tf"):
         opennmt_tf.read(tmp_path)
     path.write_text(text)
     (tmp_path / "target_vocab.txt").write_text(text.replace("\na\n", "\nx\n"))
-    with pytest.raises(errors.UserError, match="vocabulary for each side"):
+    with pytest.raises(errors.UserError, match="which vocabulary is the source's"):
         opennmt_tf.read(tmp_path)
+    with pytest.raises(errors.UserError, match="one embedding for both sides"):
+        opennmt_tf.read(tmp_path, vocab=f"{path},{tmp_path}/target_vocab.txt")
     (tmp_path / "spm.model").write_bytes(b"none")
     with pytest.raises(errors.UserError, match="cuts no texts"):
         opennmt_tf.read(tmp_path, vocab=f"{path},{tmp_path}/spm.model")

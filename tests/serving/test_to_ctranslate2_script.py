@@ -80,19 +80,30 @@ def _write_marian(folder):
     return marian.read(folder)
 
 
-@pytest.mark.parametrize("write", [_write_fairseq, _write_opennmt_tf, _write_marian])
+def _write_own_vocabularies(folder):
+    kind = {"shared": False, "target_pieces": list("uvwxyz")}
+    foreign_numbers.write_fairseq(folder, list("abcdefgh"), **kind)
+    return fairseq.read(folder)
+
+
+@pytest.mark.parametrize(
+    "write", [_write_fairseq, _write_opennmt_tf, _write_marian, _write_own_vocabularies]
+)
 def test_ctranslate2_says_of_imported_models_what_we_say(script, tmp_path, write):
     ctranslate2 = pytest.importorskip("ctranslate2")
     imported.write(write(tmp_path), tmp_path / "run")
     script.convert(str(tmp_path / "run"), str(tmp_path / "target"))
     converted = ctranslate2.Translator(str(tmp_path / "target"))
     model = translator.Translator.from_output_dir(tmp_path / "run", beam_size=1, alpha=0.0)
-    vocab = model.vocabulary
+    vocabularies = model.vocabulary, model.vocabulary.targets
     sources = [[7, 4, 5], [9, 9], [4, 8, 6, 5, 3]]
     targets = [[5, 6], [8], [4, 4, 7]]
     end = {True: [1], False: []}[model.models[0].hparams.source_eos]
     scores = converted.score_batch(
-        *([[vocab.piece(i) for i in ids] for ids in side] for side in (sources, targets))
+        *(
+            [[vocab.piece(i) for i in ids] for ids in side]
+            for vocab, side in zip(vocabularies, (sources, targets))
+        )
     )
     for source, target, score in zip(sources, targets, scores):
         logits = model.models[0](tf.constant([[*source, 1]]), tf.constant([[*target, 1]]))[0]
