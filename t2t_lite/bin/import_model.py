@@ -30,8 +30,9 @@ flags.DEFINE_string(
     "vocab",
     None,
     "Its vocabulary; for Marian source.spm,target.spm,vocab.yml, for OpenNMT-tf "
-    "vocab.txt,spm.model, for fairseq dict.txt,codes or dict.txt,spm.model. Default: what lies "
-    "beside it, or where its settings say.",
+    "vocab.txt,spm.model, for fairseq dict.txt,codes or dict.txt,spm.model; where each side has "
+    "its own, two of each, the source's first. Default: what lies beside it, or where its settings "
+    "say.",
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
