@@ -19,6 +19,7 @@ from t2t_lite.train import cost
         {"position_encoding": "learned", "max_length": 50, "d_model": 17},
         {"attention_function": "additive", "attention_window": 4},
         {"parallel_heads": 4},
+        {"embeddings": "separate", "source_vocab_size": 51},
     ],
 )
 def test_parameters_are_those_of_the_model(changes):

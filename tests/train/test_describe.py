@@ -24,9 +24,10 @@ SMALL = config.HParams(
         dataclasses.replace(SMALL, attention_bias=True, logits_bias=True, activation="swish"),
         dataclasses.replace(SMALL, attention_function="additive"),
         dataclasses.replace(SMALL, attention_bias=True, start_vector=True, source_eos=False),
+        dataclasses.replace(SMALL, embeddings="separate", source_vocab_size=35),
     ],
     ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"]
-    + ["of OpenNMT-tf"],
+    + ["of OpenNMT-tf", "vocabularies of both sides"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61)
