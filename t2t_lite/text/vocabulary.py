@@ -8,6 +8,7 @@ vocabulary lacks is spelt in bytes. `decode(encode(s)) == s` for every string s 
 """
 
 import io
+import itertools
 import os
 import pathlib
 import re
@@ -127,7 +128,8 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
-        tokens = special_ids.text_ids(ids)
+        tokens = itertools.takewhile(lambda token: token != EOS_ID, map(int, ids))
+        # SentencePiece writes nothing for PAD.
         return self._processor.Decode([t if 0 <= t < self.size else UNK_ID for t in tokens])
 
     def piece(self, token: int) -> str:
