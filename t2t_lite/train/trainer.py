@@ -89,6 +89,11 @@ def prepare(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
             "--hparams_set or add --hparams=guided_alignment=0"
         )
+    if hparams.subword_sampling and not task.can_sample:
+        raise errors.UserError(
+            "subword_sampling is for translation with a vocabulary of t2t-lite's own kind "
+            "(vocab.*.model): take another --hparams_set or add --hparams=subword_sampling=0"
+        )
     heads.check(task, directory, hparams=hparams, warm_start_from=options.warm_start_from)
     strategy = devices.strategy(options.strategy)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
@@ -160,7 +165,8 @@ class Training:
         self._workers = agreement.Workers(strategy)
         self._workers.agree("settings", **self._settings())
         keras.utils.set_random_seed(options.random_seed)
-        with self._strategy.scope():
+        # Every worker gets the chief's weights.
+        with agreement.explain_lost_worker("before the first step"), self._strategy.scope():
             self._model = transformer.Transformer(
                 hparams, run.vocab_size, dtype=devices.dtype_policy(run.precision)
             )

@@ -16,8 +16,9 @@ from t2t_lite.data import problem as problems
 class TrainingData:
     """The training split of a data_dir, batch after batch without end.
 
-    Of several workers each reads its own rows of a batch only; packed batches are made of all
-    pairs, and heads learn from outputs, whose tokens are counted in all rows.
+    Of several workers each reads its own rows of a batch only; but packed batches are made of all
+    pairs, heads learn from outputs, whose tokens are counted in all rows, and the lengths of
+    sampled subwords are known only when they are drawn.
 
     Args:
       seed: of the data's order.
@@ -47,21 +48,22 @@ class TrainingData:
         self._hparams = hparams
         self._content = content
         self._times_then = self._times()
-        sizes: dict[str, int] = {
+        sizes: dict[str, Any] = {
             "batch_tokens": hparams.batch_tokens,
             "max_length": hparams.max_length,
             "seed": seed,
         }
+        sampling = {"subword_sampling": hparams.subword_sampling}
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
         if hparams.packing:
-            self.batches = iter(pipeline.packed_batches(problem, data_dir, **sizes))
+            self.batches = iter(pipeline.packed_batches(problem, data_dir, **sizes, **sampling))
             self.position = self.batches
             return
         sizes["max_buckets"] = hparams.max_buckets
-        if num_workers == 1 or hparams.parallel_heads:
-            self.batches = iter(pipeline.train_batches(problem, data_dir, **sizes))
+        if num_workers == 1 or hparams.parallel_heads or hparams.subword_sampling:
+            self.batches = iter(pipeline.train_batches(problem, data_dir, **sizes, **sampling))
             self.position = self.batches
             return
         self.position_name = "pairs"
@@ -92,7 +94,7 @@ class TrainingData:
         """Yield how many of a step's tokens are no padding, and which pairs are left out."""
         limits = {"max_length": self._hparams.max_length}
         of = (self._problem, self._data_dir)
-        if not self._hparams.packing:
+        if not self._hparams.packing and not self._hparams.subword_sampling:
             shapes = pipeline.bucket_shapes(
                 *of,
                 batch_tokens=self._hparams.batch_tokens,
