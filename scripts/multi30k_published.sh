@@ -41,9 +41,9 @@ for split in test_2016_flickr test_2017_flickr; do
   t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" \
     --decode_from_file="$work/text/$text.source" --decode_to_file="$work/$split.tokens"
   echo "$split, tokens as they are:"
-  sacrebleu "$work/text/$text.target" -i "$work/$split.tokens" --tokenize none --force
+  sacrebleu "$work/text/$text.target" -i "$work/$split.tokens" --tokenize none --force --format text
   python scripts/moses.py "$language" --detokenize < "$work/$split.tokens" > "$work/$split.output"
   gzip -dc "$raw/$split.$language.gz" > "$work/$split.reference"
   echo "$split, sacreBLEU of plain text, lowercased:"
-  sacrebleu "$work/$split.reference" -i "$work/$split.output" --lowercase
+  sacrebleu "$work/$split.reference" -i "$work/$split.output" --lowercase --format text
 done
