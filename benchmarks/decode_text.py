@@ -205,6 +205,7 @@ def _marian(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[
 def _tensor2tensor(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
     import numpy as np
     import tensorflow as tf
+    from tensor2tensor import models  # noqa: F401 # pyright: ignore[reportMissingImports]
     from tensor2tensor.utils import (  # pyright: ignore[reportMissingImports]
         hparams_lib,
         registry,

@@ -48,9 +48,10 @@ def _tensor_names(saved_model):
     return [signature.inputs["inputs"].name, *outputs]
 
 
-def _run(runner, saved_model, texts):
+def _run(runner, saved_model, texts, *, ops="sentencepiece_tokenizer"):
+    """Translate with the program, which loads one of TensorFlow Text's libraries of operations."""
     text_ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
-    (tokenizer,) = text_ops.glob("_sentencepiece_tokenizer*.so")
+    (tokenizer,) = text_ops.glob(f"_{ops}*.so")
     data = struct.pack("=I", len(texts))
     data += b"".join(struct.pack("=I", len(text)) + text for text in texts)
     done = subprocess.run(
