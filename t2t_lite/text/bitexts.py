@@ -55,6 +55,11 @@ class Range(NamedTuple):
     starts: tuple[int, int]
     ends: tuple[int, int]
 
+    @property
+    def size(self) -> int:
+        """Bytes of both."""
+        return sum(self.ends) - sum(self.starts)
+
 
 def ranges(paths: Sequence[pathlib.Path], every: int) -> list[Range] | None:
     """Return the ranges of `every` pairs each of the files that `find` found, in their order.
