@@ -55,8 +55,7 @@ def main() -> None:
     parser.add_argument("--language", default="de", choices=["de", "fr"])
     parser.add_argument("--output_dir", help="decode with this model instead of generating")
     parser.add_argument("--decode_from_file")
-    parser.add_argument("--decode_hparams", default="beam_size=1")
-    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--decode_hparams", default="beam_size=1,precision=float32")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--tmp_dir", default=None, help="needs about 1.5 KiB a pair and engine")
     options = parser.parse_args()
@@ -91,7 +90,7 @@ def _measure(
     start = time.perf_counter()
     try:
         command = _command(engine, options, raw, work, address)
-        killed = not options.kill or engine == "local"
+        killed, attempts = not options.kill or engine == "local", 0
         while True:
             with open(work / "log", "a") as log:
                 process = subprocess.Popen(command, stderr=log, stdout=log)
@@ -103,10 +102,11 @@ def _measure(
                         print(f"{engine}: killed worker process {victim}", flush=True)
                         os.kill(victim, signal.SIGKILL)
                 time.sleep(_POLL)
+            attempts += 1
             if not process.returncode:
                 break
             print(f"{engine}: {(work / 'log').read_text().strip().splitlines()[-1]}", flush=True)
-            if not options.kill:
+            if not options.kill or attempts > 1:
                 sys.exit(f"{engine} failed: {(work / 'log').read_text()[-2000:]}")
     finally:
         seconds = time.perf_counter() - start
@@ -128,11 +128,9 @@ def _command(
     if options.output_dir:
         command = [
             *(sys.executable, "-m", "t2t_lite.bin.decoder", f"--output_dir={options.output_dir}"),
-            *(f"--decode_from_file={options.decode_from_file}", f"--precision={options.precision}"),
-            *(
-                f"--decode_to_file={work / 'made.txt'}",
-                f"--decode_hparams={options.decode_hparams}",
-            ),
+            f"--decode_from_file={options.decode_from_file}",
+            f"--decode_to_file={work / 'made.txt'}",
+            f"--decode_hparams={options.decode_hparams}",
         ]
     else:
         command = [
