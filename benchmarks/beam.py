@@ -165,10 +165,11 @@ def _dask(address: str, work: pathlib.Path) -> list[subprocess.Popen]:
 
 
 def _victim(engine: str, pid: int) -> int | None:
-    """Return a process that does Beam's work: Dask's nannies would start another."""
+    """Return a process that does Beam's work, not the shell around it or Dask's nanny."""
     names = {"fnapi": b"sdk_worker_main", "dask": b"spawn_main"}
     parent = pid if engine == "fnapi" else os.getpid()
-    workers = [one for one in _family(parent) if names[engine] in _command_line(one)]
+    family = ((one, _command_line(one)) for one in _family(parent))
+    workers = [one for one, line in family if names[engine] in line and b"sh" not in line[:7]]
     return workers[0] if workers else None
 
 

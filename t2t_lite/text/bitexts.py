@@ -230,7 +230,7 @@ class _Bounded:
     def begin(self) -> None:
         self._count = 0
 
-    def read(self, size: int) -> bytes:
+    def read(self, size: int = -1, /) -> bytes:
         block = self._file.read(size)
         self._count += len(block)
         if self._count > _MAX_UNIT:
