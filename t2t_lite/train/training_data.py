@@ -39,7 +39,7 @@ class TrainingData:
         *,
         hparams: config.HParams,
         seed: int,
-        content: str,
+        content: str | None,
         num_workers: int,
         rows_of: share.RowsOf,
     ):
