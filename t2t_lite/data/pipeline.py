@@ -296,7 +296,7 @@ def _resampled(
     """
     resample = functools.partial(
         sampling.resample,
-        vocabulary.load(manifest.load(data_dir, problem).vocabulary_path),
+        vocabulary.Vocabulary.load(manifest.load(data_dir, problem).vocabulary_path),
         sizes=[shape[1:] for shape in shapes],
         share=share,
         seed=seed,

@@ -47,11 +47,11 @@ def resample(
         sampled if _fits(sampled, sizes) else stored
         for stored, sampled in zip(zip(*old), zip(*new))
     ]
-    inputs, targets = ([ids for row in side for ids in row] for side in zip(*pairs))
+    flat_inputs, flat_targets = ([ids for row in side for ids in row] for side in zip(*pairs))
     return (
-        np.array(inputs, np.int32),
+        np.array(flat_inputs, np.int32),
         np.array([len(source) for source, _ in pairs], np.int64),
-        np.array(targets, np.int32),
+        np.array(flat_targets, np.int32),
         np.array([len(target) for _, target in pairs], np.int64),
     )
 

@@ -39,7 +39,7 @@ class TrainingData:
         *,
         hparams: config.HParams,
         seed: int,
-        content: str,
+        content: str | None,
         num_workers: int,
         rows_of: share.RowsOf,
     ):
@@ -53,7 +53,7 @@ class TrainingData:
             "max_length": hparams.max_length,
             "seed": seed,
         }
-        sampling = {"subword_sampling": hparams.subword_sampling}
+        sampling: dict[str, Any] = {"subword_sampling": hparams.subword_sampling}
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
