@@ -42,7 +42,8 @@ class Guesser:
         self.norm = (constant(heads.norm.scale), constant(heads.norm.bias))
         self.input_to_hidden = product(heads.kernel_1[:, :width], heads.bias_1[:width])
         shape = [num_guesses, heads.d_ff, heads.d_model]
-        self.kernel_PFD = tf.reshape(tf.convert_to_tensor(heads.kernel_2)[:width], shape)
+        kernel_PFD = tf.reshape(tf.convert_to_tensor(heads.kernel_2)[:width], shape)
+        self.kernel_PFD = products.constant(tf.cast(kernel_PFD, tf.float32))
         self.bias_PD = constant(heads.bias_2[:num_guesses])
         self.norms = (constant(heads.scale[:num_guesses]), constant(heads.bias[:num_guesses]))
         self.start = constant(heads.start)
