@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _measure(options: argparse.Namespace, folder: pathlib.Path) -> None:
-    words = _write_corpus(options, folder / "raw")
+    words = write_corpus(options, folder / "raw")
     command = [
         *(sys.executable, "-m", "t2t_lite.bin.datagen", "--problem=parallel_text"),
         *(f"--raw_dir={folder / 'raw'}", f"--data_dir={folder / 'data'}"),
@@ -99,7 +99,7 @@ def _hash(folder: pathlib.Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> str:
+def write_corpus(options: argparse.Namespace, folder: pathlib.Path) -> str:
     """Write train and dev, and return the mean number of words a side in each half."""
 
     def pairs(stem: str) -> list[tuple[str, str]]:

@@ -2,11 +2,12 @@
 
 from t2t_lite import registry
 from t2t_lite.data import problem
+from t2t_lite.text import bitexts
 
 
 @registry.register_problem
 class ParallelText(problem.ParallelTextProblem):
     """Your own corpus: train.source, train.target, dev.* and optionally test.* in --raw_dir."""
 
-    sides = ("source", "target")
+    sides = bitexts.GENERIC
     optional_splits = ("test",)

@@ -137,6 +137,19 @@ class HParams:
     label_smoothing: float = fields.option(
         0.1, "Share of a target's probability that goes to the other tokens.", at_least=0, below=1
     )
+    r_drop: float = fields.option(
+        0.0,
+        "R-Drop: each batch is computed twice with other dropout masks, and how far the two "
+        "predictions are apart is a further loss of this weight, alpha of Liang et al. 2021.",
+        at_least=0,
+    )
+    subword_sampling: float = fields.option(
+        0.0,
+        "BPE-dropout: the share of the vocabulary's merges that are left out at random each time a "
+        "training sentence is read, so that it is seen in other subwords.",
+        at_least=0,
+        below=1,
+    )
     guided_alignment: float = fields.option(
         0.0, "Weight of a loss that shows a parser which word comes next.", at_least=0
     )
@@ -204,6 +217,11 @@ class HParams:
             raise errors.UserError(
                 "packing does not go with parallel_heads, whose training translates each source: "
                 "add packing=false"
+            )
+        if self.parallel_heads and (self.r_drop or self.subword_sampling):
+            raise errors.UserError(
+                "r_drop and subword_sampling do not go with parallel_heads, which learn from the "
+                "model's own outputs: add r_drop=0,subword_sampling=0"
             )
         if self.parallel_heads == 1:
             raise errors.UserError(

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +11,6 @@ from t2t_lite import errors, quiet
 try:
     with quiet.hidden_stderr():
         import apache_beam  # pyright: ignore
-        from apache_beam.internal.cloudpickle import cloudpickle  # pyright: ignore
         from apache_beam.options import pipeline_options  # pyright: ignore
 except ImportError as error:
     raise errors.UserError(
@@ -57,10 +55,3 @@ def _mistakes() -> Iterator[None]:
         if mistake is None:
             raise
         raise errors.UserError(mistake[1]) from error
-
-
-def send_along(thing: Any) -> None:
-    """Let the class of a thing from a user's own folder travel with it: no worker has that."""
-    module = sys.modules[type(thing).__module__]
-    if not module.__name__.startswith("t2t_lite."):
-        cloudpickle.register_pickle_by_value(module)

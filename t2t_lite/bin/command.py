@@ -189,12 +189,18 @@ def _shown(default: Any) -> str:
 def _check_usage(
     values: flags.FlagValues, rest: Sequence[str], *, required: Sequence[str], name: str
 ) -> None:
-    """Raise UserError for arguments that are no flags, numbers that are none, missing flags."""
+    """Raise UserError for arguments that are no flags, numbers and paths that are none, and for
+    missing flags."""
     if rest:
         raise errors.UserError(f"unexpected argument {rest[0]!r}; flags are --name=value")
     for flag in (values[flag] for flag in values):
         if isinstance(flag.value, float) and math.isnan(flag.value):
             raise errors.UserError(f"flag --{flag.name}=nan: expected a number")
+        if flag.name.endswith(("_dir", "_file")) and "://" in str(flag.value):
+            raise errors.UserError(
+                f"flag --{flag.name}={flag.value}: expected a path of this machine; a bucket must "
+                "be mounted (gcsfuse, mount-s3, hdfs-fuse) or copied"
+            )
     missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
     if missing:
         raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")

@@ -3,8 +3,8 @@
     t2t-lite-datagen --problem=toy_ende --data_dir=data
     t2t-lite-datagen --problem=parallel_text --raw_dir=my_corpus --data_dir=data
 
-After an interruption give the same command again: it does what is missing (on Apache Beam it starts
-from the beginning). When all is done it changes nothing.
+After an interruption give the same command again: it does what is missing. When all is done it
+changes nothing.
 """
 
 import contextlib

@@ -43,8 +43,8 @@ class Processes:
 
     def encode(self, job: spill.Job, read: reader.Reader, model_bytes: bytes) -> None:
         """Spill every chunk that is not there yet."""
-        missing = {i for i in range(job.num_chunks) if not spill.chunk_report(job, i).exists()}
-        if not missing or all(spill.shard_report(job, i).exists() for i in range(job.num_shards)):
+        missing = set(spill.missing_chunks(job))
+        if not missing:
             return
         tasks = ((job, i, *chunk) for i, chunk in enumerate(read.chunks()) if i in missing)
         encode = functools.partial(spill.encode_chunk, model_bytes=model_bytes)

@@ -184,7 +184,7 @@ class ParallelTextProblem(TranslationProblem):
 
     def raw_files(self, raw_dir: Directory = None) -> list[pathlib.Path]:
         """Return the files of all splits; raise UserError that names the missing ones."""
-        forms = f"plain or {', '.join(text_files.SUFFIXES[1:])}; also .tsv, .tmx, .sgm"
+        forms = f"plain or {', '.join(text_files.SUFFIXES[1:])}; also .tsv, .tmx, .zip, .sgm"
         splits = self.splits(raw_dir)
         if raw_dir is None:
             raise errors.UserError(

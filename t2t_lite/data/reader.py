@@ -1,11 +1,13 @@
 """A problem's training text in chunks, one after the other or each by itself."""
 
 import itertools
+import json
+import pathlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from t2t_lite.data import problem as problems
-from t2t_lite.text import bitexts
+from t2t_lite.text import bitexts, text_files
 
 
 class Chunk(NamedTuple):
@@ -53,6 +55,45 @@ class Reader:
         return self.problem.ranges("train", self.chunk_pairs, raw_dir=self._raw_dir)
 
 
-def read(place: bitexts.Range) -> Chunk:
+class Unpacked(NamedTuple):
+    """A file of one chunk, whose first pair has this number, and about its size in bytes."""
+
+    first: int
+    path: str
+    size: int
+
+
+Place = bitexts.Range | Unpacked
+
+
+def unpack(read: Reader, folder: pathlib.Path) -> list[Unpacked]:
+    """Write the training text into a folder, a file a chunk, so that each can be read alone."""
+    places = []
+    for number, chunk in enumerate(read.chunks()):
+        path = _unpacked(folder, number)
+        text_files.write_json(path, chunk)
+        size = sum(len(text) for side in chunk[1:] for text in side)
+        places.append(Unpacked(chunk.first, str(path), size))
+    text_files.write_json(_unpacked_places(folder), places)
+    return places
+
+
+def unpacked(folder: pathlib.Path) -> list[Unpacked] | None:
+    """Return what an earlier call of `unpack` has left, if it came to its end."""
+    path = _unpacked_places(folder)
+    return [Unpacked(*one) for one in json.loads(path.read_bytes())] if path.exists() else None
+
+
+def read(place: Place) -> Chunk:
     """Return the chunk that lies there."""
+    if isinstance(place, Unpacked):
+        return Chunk(*json.loads(pathlib.Path(place.path).read_bytes()))
     return Chunk(place.first, *bitexts.read_range(place))
+
+
+def _unpacked(folder: pathlib.Path, number: int) -> pathlib.Path:
+    return folder / f"text-{number:05d}.json"
+
+
+def _unpacked_places(folder: pathlib.Path) -> pathlib.Path:
+    return folder / "texts.json"

@@ -169,6 +169,14 @@ def shard_report(job: Job, shard: int) -> pathlib.Path:
     return job.work_dir / f"shard-{shard:05d}.json"
 
 
+def missing_chunks(job: Job) -> list[int]:
+    """Return the chunks that are not spilled; none where all shards are there, made of them."""
+    missing = [chunk for chunk in range(job.num_chunks) if not chunk_report(job, chunk).exists()]
+    if all(shard_report(job, shard).exists() for shard in range(job.num_shards)):
+        return []
+    return missing
+
+
 def missing_shards(job: Job) -> list[int]:
     """Return the shards that are not there as their reports say, whole."""
     return [shard for shard in range(job.num_shards) if not _is_finished(job, shard)]

@@ -19,6 +19,10 @@ from t2t_lite.text import cleaning, text_files
 # The vocabulary's sample, both sides together. With 40 million characters 37,000 subwords would cut
 # texts into 0.2 % fewer pieces, and learning them would take 5 s instead of 2, whatever the corpus.
 _SAMPLE_CHARACTERS = 16_000_000
+_ALL = 2**64 - 1
+# How many times the sample is first drawn where a corpus's size is known in advance: its bytes are
+# up to four a character, and of some pairs nothing is drawn.
+_MARGIN = 4
 
 
 @dataclasses.dataclass
@@ -34,7 +38,7 @@ class Survey:
     has_text: bool = False  # whether any pair has it on both sides
     broken: int = 0  # pairs with bytes that are not UTF-8
     symbols: set[str] = dataclasses.field(default_factory=set)
-    limit: int = 2**64 - 1
+    limit: int = _ALL  # of the hash: pairs above it are not in the sample
     # number in the corpus, hash, inputs and targets of each pair
     sample: list[tuple[int, int, str, str]] = dataclasses.field(default_factory=list)
     size: int = 0  # characters of the sample
@@ -56,6 +60,18 @@ class Survey:
         self._extend(
             (first + i, int(keys[i]), inputs[i], targets[i]) for i in drawn if i not in overlong
         )
+
+    def sparse(self, size: int) -> Self:
+        """Return it with a limit for a corpus of about `size` characters, above the one in the end.
+
+        Then no part of the corpus has all its text in its survey; see `may_lack_pairs`.
+        """
+        halvings = max(size // (_MARGIN * _SAMPLE_CHARACTERS), 1).bit_length() - 1
+        return dataclasses.replace(self, limit=self.limit >> halvings)
+
+    def may_lack_pairs(self, sparse: "Survey") -> bool:
+        """Return whether `sparse`, which this was begun with, had too low a limit."""
+        return self.limit == sparse.limit < _ALL
 
     def merge(self, other: "Survey") -> None:
         """Take in what another one has seen of the same corpus."""

@@ -4,18 +4,23 @@
     two files of SGML segments (WMT's sets)      newstest2014-src.en.sgm  newstest2014-ref.de.sgm
     one file, tab-separated                      train.tsv
     one file of translation units (TMX)          train.tmx
+    one archive of two files (OPUS's "Moses")    train.zip
 
-each plain or compressed. Nothing is left out here: where a translation unit lacks a language its
+each plain or compressed. The languages may be named, as in train.en-de.tmx, train.en-de.zip, or
+train.en-de.en and train.en-de.de: sides that are not languages but GENERIC are then these, in this
+order. Nothing is left out here: where a translation unit lacks a language its
 side is empty, and the generator counts it.
 """
 
+import glob
 import html
 import itertools
 import os
 import pathlib
 import re
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 from xml.etree import ElementTree
 
 from t2t_lite import errors
@@ -28,14 +33,51 @@ _ENDLESS = re.compile(r"&#[0-9]{1000,};?")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
+GENERIC = ("source", "target")
+_LANGUAGES = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z]+)?)-([A-Za-z]{2,3}(?:_[A-Za-z]+)?)")
+# Bytes of one translation unit, and how deep its elements lie: no memory should hold more.
+_MAX_UNIT = 1 << 26
+_MAX_DEPTH = 100
+
+
 def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pathlib.Path]:
-    """Return the one or two files of a folder that hold `stem`, or [] where some are missing."""
-    for suffix in ("", ".sgm"):
-        both = [text_files.find(directory, f"{stem}.{side}{suffix}") for side in sides]
-        if all(both):
-            return [path for path in both if path]
-    single = (text_files.find(directory, f"{stem}{suffix}") for suffix in (".tsv", ".tmx"))
-    return [path for path in single if path][:1]
+    """Return the one or two files of a folder that hold `stem`, or [] where some are missing.
+
+    UserError where several name the languages that they are in.
+    """
+    named = _named(directory, stem, sides)
+    if len(named) > 1:
+        raise errors.UserError(
+            f"{directory} has {stem} in several languages, {', '.join(sorted(named))}: leave one"
+        )
+    for full_stem, own_sides in [(stem, sides), *named.items()]:
+        for suffix in ("", ".sgm"):
+            both = [text_files.find(directory, f"{full_stem}.{side}{suffix}") for side in own_sides]
+            if all(both):
+                return [path for path in both if path]
+        for suffix in (".tsv", ".tmx", ".zip"):
+            single = text_files.find(directory, full_stem + suffix)
+            if single:
+                return [single]
+    return []
+
+
+def _named(
+    directory: pathlib.Path, stem: str, sides: tuple[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Return {"train.en-de": ("en", "de")} where there are files of that name that fit the sides.
+
+    A TSV file's columns have an order of their own, so its name has no languages.
+    """
+    stems = {}
+    for path in directory.glob(f"{glob.escape(stem)}.*-*.*"):
+        name, _, suffix = text_files.plain_name(path.name).rpartition(".")
+        pair = _LANGUAGES.fullmatch(name.removeprefix(f"{stem}."))
+        if pair and (suffix in ("tmx", "zip") or suffix in pair.groups()):
+            languages = pair[1], pair[2]
+            if sides == GENERIC or set(sides) == set(languages):
+                stems[name] = languages if sides == GENERIC else sides
+    return stems
 
 
 def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
@@ -44,7 +86,11 @@ def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
     if len(paths) == 2:
         is_sgml = any(name.endswith(".sgm") for name in names)
         return text_files.read_pairs(*paths, read=_sgml if is_sgml else text_files.read_lines)
-    return _units(paths[0], sides) if names[0].endswith(".tmx") else _columns(paths[0])
+    if names[0].endswith(".tsv"):
+        return _columns(paths[0])
+    pair = _LANGUAGES.fullmatch(names[0].rpartition(".")[0].rpartition(".")[2])
+    languages = (pair[1], pair[2]) if pair and sides == GENERIC else sides
+    return (_units if names[0].endswith(".tmx") else _archive)(paths[0], languages)
 
 
 class Range(NamedTuple):
@@ -54,6 +100,11 @@ class Range(NamedTuple):
     paths: tuple[str, str]
     starts: tuple[int, int]
     ends: tuple[int, int]
+
+    @property
+    def size(self) -> int:
+        """Bytes of both."""
+        return sum(self.ends) - sum(self.starts)
 
 
 def ranges(paths: Sequence[pathlib.Path], every: int) -> list[Range] | None:
@@ -108,40 +159,95 @@ def _columns(path: pathlib.Path) -> Pairs:
         yield columns[0], columns[1]
 
 
+def _archive(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
+    """Yield the lines of the two members of a zip archive that end in the sides' names."""
+    with text_files.explain_damage(path), zipfile.ZipFile(path) as archive:
+        members = [_member(archive, path, side) for side in sides]
+
+        def lines(member: text_files.Path) -> Iterator[str]:
+            with archive.open(str(member)) as file:
+                yield from text_files.open_lines(file, f"{path}/{member}")
+
+        try:
+            yield from text_files.read_pairs(*members, read=lines)
+        except (RuntimeError, NotImplementedError) as error:  # a password, an unknown method
+            raise errors.UserError(f"{path} cannot be unpacked: {error}") from error
+
+
+def _member(archive: zipfile.ZipFile, path: pathlib.Path, side: str) -> str:
+    names = archive.namelist()
+    fitting = [name for name in names if name.lower().endswith(f".{side.lower()}")]
+    if len(fitting) != 1:
+        raise errors.UserError(
+            f"{path}: expected one file that ends in .{side}, got {', '.join(fitting or names)}"
+        )
+    return fitting[0]
+
+
 def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
+    keys = [side.lower() for side in sides]
     languages: set[str] = set()
     is_in_both = False
     parents: list[ElementTree.Element] = []
     with text_files.explain_damage(path), text_files.open_binary(path) as file:
+        bounded = _Bounded(file, path)
         try:
-            for event, element in ElementTree.iterparse(file, events=("start", "end")):
+            for event, element in ElementTree.iterparse(bounded, events=("start", "end")):
                 if event == "start":
                     parents.append(element)
+                    if len(parents) > _MAX_DEPTH:
+                        raise errors.UserError(f"{path} is no TMX: its elements lie too deep")
                     continue
                 parents.pop()
                 if element.tag == "tu":
                     texts = _unit(element)
-                    is_in_both = is_in_both or texts.keys() >= set(sides)
-                    languages.update(texts)
-                    yield texts.get(sides[0], ""), texts.get(sides[1], "")
+                    is_in_both = is_in_both or texts.keys() >= set(keys)
+                    languages.update(key for key in texts if "_" not in key)
+                    yield texts.get(keys[0], ""), texts.get(keys[1], "")
+                    bounded.begin()
                     if parents:
                         parents[-1].clear()  # what was read; else the whole file stays in memory
+        except errors.UserError:
+            raise
         # The latter two are of an unknown encoding, or one that the parser cannot use.
         except (ElementTree.ParseError, LookupError, ValueError) as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
     if languages and not is_in_both:
         raise errors.UserError(
             f"{path} has no unit in both {sides[0]!r} and {sides[1]!r}, only in "
-            f"{', '.join(sorted(languages))}: read it with a problem whose sides are two of these"
+            f"{', '.join(sorted(languages))}: name the languages in the file's name, as in "
+            f"train.{'-'.join(sorted(languages)[:2])}.tmx"
         )
 
 
+class _Bounded:
+    """An open file, of which only so many bytes can be read before `begin` is called."""
+
+    def __init__(self, file: IO[bytes], path: pathlib.Path):
+        self._file, self._path = file, path
+        self.begin()
+
+    def begin(self) -> None:
+        self._count = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        block = self._file.read(size)
+        self._count += len(block)
+        if self._count > _MAX_UNIT:
+            raise errors.UserError(
+                f"{self._path}: one translation unit has more than {_MAX_UNIT >> 20} MB"
+            )
+        return block
+
+
 def _unit(element: ElementTree.Element) -> dict[str, str]:
-    """Return a translation unit's texts by language, "en" for en-GB."""
+    """Return a translation unit's texts by language, that of en-GB by "en_gb" and by "en"."""
     texts = {}
     for variant in element.iter("tuv"):
-        language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().partition("-")[0]
+        language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().replace("-", "_")
         segment = variant.find("seg")
         if segment is not None:
-            texts[language] = "".join(segment.itertext())
+            text = "".join(segment.itertext())
+            texts[language] = text
+            texts.setdefault(language.partition("_")[0], text)
     return texts

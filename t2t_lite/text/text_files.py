@@ -20,6 +20,7 @@ import os
 import pathlib
 import secrets
 import tarfile
+import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, cast
@@ -35,7 +36,14 @@ SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
 
 _BLOCK = 1 << 22  # bytes
 _INCOMPLETE = ".incomplete"
-_DAMAGE = (gzip.BadGzipFile, zlib.error, lzma.LZMAError, tarfile.TarError, EOFError)
+_DAMAGE = (
+    gzip.BadGzipFile,
+    zlib.error,
+    lzma.LZMAError,
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+)
 
 
 def find(directory: Path, name: str) -> pathlib.Path | None:
@@ -67,7 +75,12 @@ def open_binary(path: Path) -> IO[bytes]:
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file, decompressed; see `decode_lines`."""
     with explain_damage(path), open_binary(path) as file:
-        yield from decode_lines(_bounded_lines(file, path), name=path)
+        yield from open_lines(file, path)
+
+
+def open_lines(file: IO[bytes], path: Path) -> Iterator[str]:
+    """Yield the lines of an open file, which errors call `path`."""
+    return decode_lines(_bounded_lines(file, path), name=path)
 
 
 def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:

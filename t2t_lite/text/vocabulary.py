@@ -8,9 +8,11 @@ vocabulary lacks is spelt in bytes. `decode(encode(s)) == s` for every string s 
 """
 
 import io
+import itertools
 import os
 import pathlib
 import re
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -22,6 +24,8 @@ from t2t_lite.text import piece_vocabulary, special_ids, t2t_vocabulary
 PAD_ID, EOS_ID, UNK_ID = special_ids.PAD_ID, special_ids.EOS_ID, special_ids.UNK_ID
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 
+# The library has one seed for all of a process.
+_SAMPLING = threading.Lock()
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Of a longer line only this much is learnt from (characters).
 _MAX_LINE = 10_000
@@ -127,8 +131,28 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
-        tokens = special_ids.text_ids(ids)
+        tokens = itertools.takewhile(lambda token: token != EOS_ID, map(int, ids))
+        # SentencePiece writes nothing for PAD.
         return self._processor.Decode([t if 0 <= t < self.size else UNK_ID for t in tokens])
+
+    def resample(
+        self, rows: Sequence[Sequence[int]], *, share: float, seed: int
+    ) -> list[list[int]]:
+        """Return the same texts in other subwords: of BPE's merges `share` is left out at random.
+
+        That is BPE-dropout (Provilkov et al. 2020). The same seed gives the same subwords.
+        """
+        with _SAMPLING:
+            # Of threads that begin afterwards; one thread encodes, made by the call.
+            sentencepiece.set_random_generator_seed(seed)
+            return self._processor.Encode(
+                self._processor.Decode([list(row) for row in rows]),
+                out_type=int,
+                num_threads=1,
+                enable_sampling=True,
+                alpha=share,
+                nbest_size=-1,
+            )
 
     def piece(self, token: int) -> str:
         """Return one id's piece as SentencePiece writes it, e.g. "▁the" or "<0xE2>"."""

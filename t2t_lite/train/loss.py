@@ -100,6 +100,28 @@ def smoothed_cross_entropy(
     return TokenLosses(*losses(tf.reshape(states, [-1, d_model]), embedding))
 
 
+def divergence(
+    states: tf.Tensor, embedding: tf.Tensor, weights: tf.Tensor, *, dtype: str = "float32"
+) -> tf.Tensor:
+    """Return how far two predictions of each token are apart, summed by weight: a scalar.
+
+    That is KL(p || q) + KL(q || p), with p of the first half of the rows and q of the second: the
+    further loss of R-Drop (Liang et al. 2021, equation 2, twice).
+
+    Args:
+      states: float32 [2 B, T, D], of the same targets under two dropout masks.
+      embedding: float32 [V, D].
+      weights: float32 [2 B, T], of which a token's two are added up.
+      dtype: of the matrix product; all else is float32.
+    """
+    states_ND = tf.cast(tf.reshape(states, [-1, embedding.shape[1]]), dtype)
+    logits = tf.matmul(states_ND, tf.cast(embedding, dtype), transpose_b=True)
+    one, other = tf.split(tf.nn.log_softmax(tf.cast(logits, tf.float32)), 2)
+    apart = tf.reduce_sum((tf.exp(one) - tf.exp(other)) * (one - other), axis=-1)
+    first, second = tf.split(tf.reshape(weights, [-1]), 2)
+    return tf.reduce_sum((first + second) * apart)
+
+
 def guided_alignment_loss(
     attention_weights: tf.Tensor, alignment: tf.Tensor, weights: tf.Tensor
 ) -> tf.Tensor:

@@ -38,7 +38,13 @@ def check(
     if hparams.packing:
         shapes = [pipeline.packed_shape(problem, data_dir, **sizes)]
     else:
-        shapes = pipeline.bucket_shapes(problem, data_dir, **sizes, max_buckets=hparams.max_buckets)
+        shapes = pipeline.bucket_shapes(
+            problem,
+            data_dir,
+            **sizes,
+            max_buckets=hparams.max_buckets,
+            subword_sampling=hparams.subword_sampling,
+        )
     needs = [
         needed(hparams, vocab_size, batch=batch, source=source, target=target)
         for batch, source, target in shapes
@@ -68,6 +74,7 @@ def needed(
     least. TensorFlow's own hundreds of megabytes and what it copies come on top.
     """
     h = hparams
+    batch *= cost.passes(h)
     if h.max_tokens_per_device:
         batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
     states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from t2t_lite import config
 from t2t_lite.model import attention, dropout, transformer
-from t2t_lite.train import heads, loss, metrics, optimizer
+from t2t_lite.train import cost, heads, loss, metrics, optimizer
 
 
 class StepResult(NamedTuple):
@@ -115,7 +115,7 @@ class TrainStep:
 
     def _parts(self, rows: int, source: int, target: int) -> int:
         rows = -(-rows // self._strategy.num_replicas_in_sync)
-        tokens = rows * max(source, target)
+        tokens = rows * max(source, target) * cost.passes(self._hparams)
         limit = self._hparams.max_tokens_per_device
         return min(rows, -(-tokens // limit)) if limit else 1
 
@@ -214,6 +214,8 @@ class TrainStep:
             with tf.GradientTape() as tape:
                 losses = heads.losses(self._model, batch, label_smoothing=smoothing)
             return losses, tape.gradient(losses.smoothed, list(self._variables.values()))
+        if self._hparams.r_drop:
+            batch = _twice(batch)
         noise = dropout.Noise(seed)
         with tf.GradientTape() as tape, attention.recording() as attended:
             encoded = self._model.encode(batch["inputs"], noise, _packing(batch, "inputs"))
@@ -229,6 +231,17 @@ class TrainStep:
                 dtype=self._model.compute_dtype,
             )
             total = losses.smoothed
+            if self._hparams.r_drop:
+                total += (
+                    self._hparams.r_drop
+                    / 4
+                    * loss.divergence(
+                        self._model.softmax_inputs(states),
+                        self._model.softmax_matrix(),
+                        batch["weights"],
+                        dtype=self._model.compute_dtype,
+                    )
+                )
             if self._align:
                 guided = f"decoder_{self._hparams.num_decoder_layers // 2}/cross_attention"
                 total += self._hparams.guided_alignment * loss.guided_alignment_loss(
@@ -253,6 +266,12 @@ class EvalStep:
 
     def _counts(self, inputs, targets):
         return metrics.token_counts(self._model(inputs, targets), targets)
+
+
+def _twice(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+    """Return a batch with every row twice, each of half its weight."""
+    twice = {key: tf.concat([rows, rows], axis=0) for key, rows in batch.items()}
+    return twice | {"weights": twice["weights"] / 2}
 
 
 def _shapes(batch: Mapping[str, tf.Tensor]) -> tuple:

@@ -1,9 +1,7 @@
 """The training loop (Section 5), from a data_dir to an output_dir full of checkpoints."""
 
-import collections
 import contextlib
 import dataclasses
-import itertools
 import math
 import pathlib
 import time
@@ -14,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline, share
+from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
 from t2t_lite.model import transformer
 from t2t_lite.run import best, checkpoint, output_dir
@@ -34,6 +32,7 @@ from t2t_lite.train import (
     reporter,
     schedule,
     throughput,
+    training_data,
     warm_start,
 )
 from t2t_lite.train import options as trainer_options
@@ -89,6 +88,11 @@ def prepare(
         raise errors.UserError(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "
             "--hparams_set or add --hparams=guided_alignment=0"
+        )
+    if hparams.subword_sampling and not task.can_sample:
+        raise errors.UserError(
+            "subword_sampling is for translation with a vocabulary of t2t-lite's own kind "
+            "(vocab.*.model): take another --hparams_set or add --hparams=subword_sampling=0"
         )
     heads.check(task, directory, hparams=hparams, warm_start_from=options.warm_start_from)
     strategy = devices.strategy(options.strategy)
@@ -161,7 +165,8 @@ class Training:
         self._workers = agreement.Workers(strategy)
         self._workers.agree("settings", **self._settings())
         keras.utils.set_random_seed(options.random_seed)
-        with self._strategy.scope():
+        # Every worker gets the chief's weights.
+        with agreement.explain_lost_worker("before the first step"), self._strategy.scope():
             self._model = transformer.Transformer(
                 hparams, run.vocab_size, dtype=devices.dtype_policy(run.precision)
             )
@@ -184,14 +189,22 @@ class Training:
         self._distil = (
             heads.Distillation(self._model, self._task) if hparams.parallel_heads else dict
         )
-        self._position_name = "data"
-        self.batches, self._position = self._train_batches()
+        self._data = training_data.TrainingData(
+            problem,
+            data_dir,
+            hparams=hparams,
+            seed=options.random_seed,
+            content=run.data_sha256,
+            num_workers=self._workers.count,
+            rows_of=lambda shape: self.train_step.rows_of_worker(*shape),
+        )
+        self.batches = self._data.batches
         self._checkpoints = checkpoint.Checkpoints(
             self._directory,
             variables=self._variables,
             slots=adam.slots(),
-            data=self._position,
-            data_name=self._position_name,
+            data=self._data.position,
+            data_name=self._data.position_name,
             identity=self._identity,
             keep=options.keep_checkpoint_max,
         )
@@ -210,7 +223,6 @@ class Training:
         if options.warm_start_from and not checkpoint.list_checkpoints(self._directory):
             load = heads.load_base if hparams.parallel_heads else warm_start.load
             self._remarks += load(options.warm_start_from, self._variables, self._identity)
-        self._data_times_then = self._data_times()
         self._throughput = throughput.Throughput()
         self._skipped = 0
         self._made: list[_Update] = []
@@ -261,7 +273,7 @@ class Training:
                     f"the data's order is made again up to step {first}: the checkpoint is of "
                     "another number of workers"
                 )
-                collections.deque(itertools.islice(self._position, first), maxlen=0)
+                self._data.pass_over(first)
         if self._workers.count > 1:
             weights = agreement.fingerprint(self._variables)
             self._workers.agree("weights", step=first, weights=weights)
@@ -350,40 +362,12 @@ class Training:
                 seconds=seconds,
             )
 
-    def _train_batches(self) -> tuple[Iterator, Any]:
-        """Return the batches, and what knows how far they have been taken.
-
-        Of several workers each reads its own rows of a batch only; packed ones are made of all, and
-        heads learn from outputs, whose tokens are counted in all rows.
-        """
-        sizes: dict[str, int] = {
-            "batch_tokens": self._hparams.batch_tokens,
-            "max_length": self._hparams.max_length,
-            "seed": self._options.random_seed,
-        }
-        if self._hparams.packing:
-            batches = iter(pipeline.packed_batches(self._problem, self._data_dir, **sizes))
-            return batches, batches
-        sizes["max_buckets"] = self._hparams.max_buckets
-        if self._workers.count == 1 or self._hparams.parallel_heads:
-            batches = iter(pipeline.train_batches(self._problem, self._data_dir, **sizes))
-            return batches, batches
-        self._position_name = "pairs"
-        shared = share.SharedBatches(
-            self._problem,
-            self._data_dir,
-            **sizes,
-            rows_of=lambda shape: self.train_step.rows_of_worker(*shape),
-        )
-        return shared, shared.position
-
     def _skip(self, step, batch, *, loss: float, norm: float, report: reporter.Reporter) -> None:
         """Count a step whose update was left out; stop where that is one too many."""
         self._skipped += 1
         path = self._directory / f"not-finite-{step}.txt"
         if self._is_chief:
-            if isinstance(self.batches, share.SharedBatches):
-                batch = self.batches.whole(batch)
+            batch = self._data.whole(batch)
             lines = [
                 "\t".join(
                     self._task.vocabulary.decode(batch[side][row].numpy())
@@ -415,26 +399,8 @@ class Training:
         """Write a checkpoint, unless an update up to it is one that ends the training."""
         self._look_at_results(report)
         if self._is_chief:
-            self._check_data(step)
+            self._data.check_unchanged(step)
             self._checkpoints.save(step)
-
-    def _check_data(self, step: int) -> None:
-        """Raise UserError where the data were made anew meanwhile: they may have other ids."""
-        if self._data_times() == self._data_times_then:
-            return
-        if pipeline.content_hash(self._problem, self._data_dir, "train") != self._run.data_sha256:
-            raise errors.UserError(
-                f"the data in {self._data_dir} were made anew while the training was at work, step "
-                f"{step} is not saved; earlier checkpoints are intact and go on with the data of "
-                "then"
-            )
-        self._data_times_then = self._data_times()
-
-    def _data_times(self) -> list[float]:
-        """Return when the manifest or what stands for it, the shards' folder, last changed."""
-        manifest_path = manifest.file_name(self._problem.base_name)
-        paths = (pathlib.Path(self._data_dir) / name for name in (manifest_path, "."))
-        return [path.stat().st_mtime for path in paths if path.exists()]
 
     def _is_patience_over(self, step: int) -> bool:
         patience = self._options.early_stopping_patience * self._options.eval_frequency
@@ -493,29 +459,10 @@ class Training:
             f"{self._hparams.train_steps}, {self._hparams.batch_tokens:,} tokens a step, "
             f"{self._model.compute_dtype}, {self._strategy.num_replicas_in_sync} replica(s)"
         )
-        if not self._hparams.packing:
-            report.line(self._real_tokens())
         if self._is_chief:
             report.line(f"curves: tensorboard --logdir={self._directory}")
-        max_length = self._hparams.max_length
-        if too_long := pipeline.count_too_long(self._problem, self._data_dir, max_length):
-            limit = f"{max_length=} tokens"
-            report.line(f"{too_long:,} training pairs have a side of more than {limit}: left out")
-        for remark in self._remarks:
+        for remark in [*self._data.remarks(), *self._remarks]:
             report.line(remark)
-
-    def _real_tokens(self) -> str:
-        """Say how many of a step's tokens are no padding."""
-        limits = {"max_length": self._hparams.max_length}
-        shapes = pipeline.bucket_shapes(
-            self._problem,
-            self._data_dir,
-            batch_tokens=self._hparams.batch_tokens,
-            max_buckets=self._hparams.max_buckets,
-            **limits,
-        )
-        source, target = pipeline.mean_tokens(self._problem, self._data_dir, shapes, **limits)
-        return f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
 
     def _summary(self, num_steps: int, seconds: float, stopped_by: str | None) -> Summary:
         peak = cost.matmul_peak(self._model.compute_dtype)

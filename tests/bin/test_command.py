@@ -63,6 +63,7 @@ def _run(capsys, *argv):
     values = command.new_flags()
     command.define_flags(values, Tea)
     flags.DEFINE_float("sugar", 0, "Spoons.", flag_values=values)
+    flags.DEFINE_string("tea_dir", None, "Cupboard.", flag_values=values)
     made = []
 
     def make():
@@ -84,6 +85,11 @@ def test_flags_make_the_options(capsys):
         ("--cups=0", "tea: flag --cups=0: expected a whole number, at least 1"),
         ("--cups=two", "tea: flag --cups=two: expected a whole number, at least 1"),
         ("--sugar=nan", "tea: flag --sugar=nan: expected a number"),
+        (
+            "--tea_dir=gs://shop/tea",
+            "tea: flag --tea_dir=gs://shop/tea: expected a path of this machine; a bucket must be "
+            "mounted (gcsfuse, mount-s3, hdfs-fuse) or copied",
+        ),
         ("cups=3", "tea: unexpected argument 'cups=3'; flags are --name=value"),
         ("--cup=3", "tea: Unknown command line flag 'cup'. Did you mean: cups ?"),
     ],

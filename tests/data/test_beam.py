@@ -63,21 +63,31 @@ def test_what_was_cut_short_is_made_anew_by_either_engine(
         assert numbered_corpus.contents(data_dir) == made
 
 
-def test_a_lost_shard_is_written_again(problem, plain, made, tmp_path, monkeypatch):
-    """Nothing of a pipeline that was ended before all shards were there is taken for done."""
-    write_shard = spill.write_shard
+def test_only_lost_work_is_done_again(problem, plain, made, tmp_path, monkeypatch):
+    """A pipeline that was ended among its chunks, or its shards, is gone on with."""
 
-    def first_only(job, shard, index, records):
-        if shard:
-            raise MemoryError("the worker is gone")
-        write_shard(job, shard, index, records)
+    def failing_at(function, number):
+        def encode_or_gather(job, index, *args, **kwargs):
+            if index == number:
+                raise MemoryError("the worker is gone")
+            done.append(index)
+            function(job, index, *args, **kwargs)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(spill, "write_shard", first_only)
-        with pytest.raises(MemoryError, match="the worker is gone"):
-            numbered_corpus.generate(problem, plain, tmp_path, beam_pipeline_options="")
-    assert not list(tmp_path.rglob("chunk-*.json"))
-    numbered_corpus.generate(problem, plain, tmp_path)
+        return encode_or_gather
+
+    done = []
+    for name, number in [("encode_chunk", 5), ("gather_shard", 1), ("gather_shard", None)]:
+        with monkeypatch.context() as patch:
+            patch.setattr(spill, name, failing_at(getattr(spill, name), number))
+            if number is None:
+                numbered_corpus.generate(problem, plain, tmp_path, beam_pipeline_options="")
+                continue
+            with pytest.raises(MemoryError, match="the worker is gone"):
+                numbered_corpus.generate(problem, plain, tmp_path, beam_pipeline_options="")
+        kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("chunk-*.json")}
+        assert kept
+    assert done[-1] == 1
+    assert done.count(0) == 2  # as a chunk and as a shard
     assert numbered_corpus.contents(tmp_path) == made
 
 
@@ -97,30 +107,43 @@ def test_a_users_mistake_is_one(problem, plain, tmp_path):
         )
 
 
-def test_a_workers_mistake_is_one(tmp_path):
+def test_a_workers_mistake_is_one(problem, plain, made, tmp_path):
+    raw = tmp_path / "raw"
+    raw.mkdir()
+    for path in plain.iterdir():
+        (raw / path.name).write_bytes(path.read_bytes())
+    text = "\ufeff" + (plain / "train.target").read_text()
+    (raw / "train.target").write_bytes(text.encode("utf-16-be"))
+    data_dir = tmp_path / "data"
+    with pytest.raises(errors.UserError, match=r"train\.target is UTF-16, expected UTF-8"):
+        numbered_corpus.generate(problem, raw, data_dir, beam_pipeline_options=PROCESSES)
+    (raw / "train.target").write_bytes((plain / "train.target").read_bytes())
+    numbered_corpus.generate(problem, raw, data_dir, beam_pipeline_options=PROCESSES)
+    assert numbered_corpus.contents(data_dir) == made
+
+
+def test_a_problem_of_ones_own_stays_here(tmp_path):
+    """No worker has the class's module."""
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "broken.py").write_text(
-        "from t2t_lite import errors, registry\n"
+    (tmp_path / "mine" / "own.py").write_text(
+        "from t2t_lite import registry\n"
         "from t2t_lite.data import problem\n"
         "@registry.register_problem\n"
-        "class BrokenByBeam(problem.Problem):\n"
+        "class OwnByBeam(problem.Problem):\n"
         "    def samples(self, split, *, raw_dir=None, tmp_dir=None):\n"
         "        for number in range(50):\n"
-        "            yield {'inputs': f'a {number}', 'targets': f'b {number}'}\n"
-        "        if split == 'train' and raw_dir:\n"
-        "            raise errors.UserError('line 51 is no text')\n"
+        "            yield {'inputs': f'a\\n{number}', 'targets': f'b {number}'}\n"
     )
     registry.load_user_dir(str(tmp_path / "mine"))
-    broken = registry.problem("broken_by_beam")
-    with pytest.raises(errors.UserError, match=r"^line 51 is no text"):
+    own = registry.problem("own_by_beam")
+    for engine_options in (None, PROCESSES):
         generate.generate(
-            broken,
-            raw_dir=tmp_path,
-            data_dir=tmp_path / "data",
+            own,
+            data_dir=tmp_path / str(engine_options),
             vocab_size=300,
-            beam_pipeline_options=PROCESSES,
+            chunk_pairs=20,
+            num_workers=1,
+            beam_pipeline_options=engine_options,
         )
-    made = generate.generate(
-        broken, data_dir=tmp_path / "data", vocab_size=300, beam_pipeline_options=PROCESSES
-    )
-    assert made.pairs("train") == 50
+    local, beam = (numbered_corpus.contents(tmp_path / str(one)) for one in (None, PROCESSES))
+    assert local == beam

@@ -1,6 +1,7 @@
 """The vocabulary's sample: spread evenly, bounded, the same in whatever order it is drawn."""
 
 import collections
+import copy
 import random
 
 import pytest
@@ -53,6 +54,20 @@ def test_parts_in_any_order_give_the_same_sample(seed):
         merged.merge(surveys.Survey.from_json(part.to_json()))
     assert merged.sentences() == expected
     assert (merged.pairs, merged.has_text, merged.broken) == (COUNT, True, 0)
+
+
+def test_a_sparse_survey_has_the_same_sample_or_says_that_it_may_not():
+    expected = _surveyed(_chunks())
+    for size in (1, expected.size, COUNT * 20, 10**7, 10**9):
+        sparse = surveys.Survey(1, False).sparse(size)
+        survey = copy.deepcopy(sparse)
+        for chunk in _chunks():
+            survey.add(*chunk)
+        assert survey.may_lack_pairs(sparse) == (size >= 10**7)
+        if size < 10**7:
+            assert survey.sentences() == expected.sentences()
+        else:
+            assert survey.size < expected.size
 
 
 def test_symbols_are_collected_and_not_sampled():

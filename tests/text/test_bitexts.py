@@ -1,8 +1,11 @@
 """Every form of parallel text gives the same pairs."""
 
 import gzip
+import re
 import subprocess
 import sys
+import tracemalloc
+import zipfile
 
 import pytest
 
@@ -96,6 +99,99 @@ def test_units_that_were_read_leave_memory(tmp_path):
     count, growth = map(int, done.stdout.split())
     assert count == 100 * (1_000_000 // len(unit))
     assert growth < 10_000  # KiB; all units together take a thousand bytes each
+
+
+def _zip(path, members, **options):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_an_archive_of_opus_is_read_as_it_is(tmp_path):
+    """Its files are named after the alphabet, whatever the direction of the problem."""
+    sides = ["".join(f"{line}\n" for line in lines) for lines in zip(*PAIRS)]
+    members = {"README": "R", "X.de-en.en": sides[0], "X.de-en.de": sides[1], "X.de-en.xml": "<x/>"}
+    _zip(tmp_path / "train.zip", members)
+    assert _read(tmp_path) == PAIRS
+    (tmp_path / "train.zip").rename(tmp_path / "train.de-en.zip")
+    assert _read(tmp_path) == PAIRS
+    generic = bitexts.find(tmp_path, "train", bitexts.GENERIC)
+    assert list(bitexts.read(generic, bitexts.GENERIC)) == [(b, a) for a, b in PAIRS]
+
+
+def test_files_may_name_their_languages(tmp_path):
+    swapped = [(b, a) for a, b in PAIRS]
+    (tmp_path / "train.de-en.tmx").write_text(TMX)
+    (tmp_path / "dev.de-en.de").write_text("".join(f"{de}\n" for de, _ in swapped))
+    (tmp_path / "dev.de-en.en").write_text("".join(f"{en}\n" for _, en in swapped))
+    for stem in ("train", "dev"):
+        for sides, expected in [(bitexts.GENERIC, swapped), (SIDES, PAIRS), (SIDES[::-1], swapped)]:
+            assert list(bitexts.read(bitexts.find(tmp_path, stem, sides), sides)) == expected
+        assert bitexts.find(tmp_path, stem, ("en", "fr")) == []
+    (tmp_path / "train.en-fr.tmx").write_text(TMX)
+    with pytest.raises(errors.UserError, match=r"several languages, train.de-en, train.en-fr"):
+        bitexts.find(tmp_path, "train", bitexts.GENERIC)
+
+
+def test_regions_are_told_apart_only_where_asked(tmp_path):
+    (tmp_path / "train.de_de-en.tmx").write_text(TMX)
+    paths = bitexts.find(tmp_path, "train", bitexts.GENERIC)
+    assert list(bitexts.read(paths, bitexts.GENERIC)) == [
+        ("Zwei & zwei.", "Two & two."),
+        ("", "<No>"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"a.en": "a\n"}, "one file that ends in .de, got a.en"),
+        ({"a.en": "a\n", "a.de": "b\n", "b.de": ""}, r"ends in .de, got a.de, b.de"),
+        ({"a.en": "a\n", "a.de": "b\nc\n"}, "a.en has 1 lines, a.de has 2"),
+        ({"a.en": "a\nb\n", "a.de": b"\xff\xfea\0\n\0"}, "a.de is UTF-16"),
+    ],
+)
+def test_archives_that_do_not_fit(tmp_path, members, message):
+    path = _zip(tmp_path / "train.zip", members)
+    with pytest.raises(errors.UserError, match=message):
+        list(bitexts.read([path], SIDES))
+
+
+@pytest.mark.parametrize("damage", ["cut", "no archive", "encrypted"])
+def test_damaged_archives_are_named(tmp_path, damage):
+    path = _zip(tmp_path / "train.zip", {"a.en": "a\n", "a.de": "b\n"})
+    content = bytearray(path.read_bytes())
+    if damage == "encrypted":
+        for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+            for start in (match.start() for match in re.finditer(signature, bytes(content))):
+                content[start + flags] |= 1
+    path.write_bytes({"cut": content[:-5], "no archive": b"text"}.get(damage, content))
+    with pytest.raises(errors.UserError, match=r"train.zip"):
+        list(bitexts.read([path], SIDES))
+
+
+LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10 if i else "lol" * 10}">' for i in range(10))
+HOSTILE = {
+    "billion laughs": f"<!DOCTYPE tmx [{LAUGHS}]><tmx><tu><seg>&l9;</seg></tu></tmx>",
+    "a file of this machine": '<!DOCTYPE tmx [<!ENTITY x SYSTEM "file:///etc/hostname">]>'
+    '<tmx><tu><tuv xml:lang="en"><seg>&x;</seg></tuv></tu></tmx>',
+    "depth": "<tu>" * 100_000,
+    "one endless unit": f"<tmx><tu><tuv>{'x' * 3_000_000}",
+    "endless elements": f"<tmx>{'<x/>' * 700_000}",
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_xml_is_refused(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(bitexts, "_MAX_UNIT", 2_000_000)
+    (tmp_path / "train.tmx").write_text(HOSTILE[kind])
+    tracemalloc.start()
+    with pytest.raises(errors.UserError, match=r"train\.tmx"):
+        _read(tmp_path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 200e6
 
 
 def test_a_wrong_column_count_names_the_line(tmp_path):

@@ -1,0 +1,28 @@
+"""Moses' pre-processing as papers on Multi30k have it: from standard input to standard output.
+
+    python scripts/moses.py LANGUAGE < train.de > train.tokenized.de
+    python scripts/moses.py LANGUAGE --detokenize < output.tokenized.de > output.de
+
+Text is lowercased, its punctuation normalized and tokenized, special characters escaped (&apos;).
+"""
+
+import sys
+
+import sacremoses
+
+
+def main(language: str, *options: str) -> None:
+    """Write a line for each line; LANGUAGE is a code such as de."""
+    normalizer = sacremoses.MosesPunctNormalizer(lang=language)
+    tokenizer = sacremoses.MosesTokenizer(lang=language)
+    detokenizer = sacremoses.MosesDetokenizer(lang=language)
+    for line in sys.stdin:
+        if "--detokenize" in options:
+            print(detokenizer.detokenize(line.split()))
+        else:
+            print(tokenizer.tokenize(normalizer.normalize(line.strip().lower()), return_str=True))
+
+
+if __name__ == "__main__":
+    sys.stdin.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+    main(*sys.argv[1:])

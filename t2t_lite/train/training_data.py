@@ -1,0 +1,114 @@
+"""What a training reads: its batches, how far they are taken, and whether they stay the same."""
+
+import collections
+import itertools
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from t2t_lite import config, errors
+from t2t_lite.data import manifest, pipeline, share
+from t2t_lite.data import problem as problems
+
+
+class TrainingData:
+    """The training split of a data_dir, batch after batch without end.
+
+    Of several workers each reads its own rows of a batch only; but packed batches are made of all
+    pairs, heads learn from outputs, whose tokens are counted in all rows, and the lengths of
+    sampled subwords are known only when they are drawn.
+
+    Args:
+      seed: of the data's order.
+      content: the training split's hash that the run records.
+      num_workers: that read the same batches.
+      rows_of: which rows of a batch of a shape are this worker's.
+
+    Attributes:
+      batches: {"inputs": int32 [B, S], "targets": int32 [B, T], ...}, one by one.
+      position: what a tf.train.Checkpoint saves of how far they have been taken.
+      position_name: of the position's kind.
+    """
+
+    def __init__(
+        self,
+        problem: problems.Problem,
+        data_dir: str | pathlib.Path,
+        *,
+        hparams: config.HParams,
+        seed: int,
+        content: str | None,
+        num_workers: int,
+        rows_of: share.RowsOf,
+    ):
+        self._problem = problem
+        self._data_dir = pathlib.Path(data_dir)
+        self._hparams = hparams
+        self._content = content
+        self._times_then = self._times()
+        sizes: dict[str, Any] = {
+            "batch_tokens": hparams.batch_tokens,
+            "max_length": hparams.max_length,
+            "seed": seed,
+        }
+        sampling: dict[str, Any] = {"subword_sampling": hparams.subword_sampling}
+        self.position_name = "data"
+        self.batches: Iterator[dict[str, tf.Tensor]]
+        self.position: Any
+        if hparams.packing:
+            self.batches = iter(pipeline.packed_batches(problem, data_dir, **sizes, **sampling))
+            self.position = self.batches
+            return
+        sizes["max_buckets"] = hparams.max_buckets
+        if num_workers == 1 or hparams.parallel_heads or hparams.subword_sampling:
+            self.batches = iter(pipeline.train_batches(problem, data_dir, **sizes, **sampling))
+            self.position = self.batches
+            return
+        self.position_name = "pairs"
+        self.batches = shared = share.SharedBatches(problem, data_dir, **sizes, rows_of=rows_of)
+        self.position = shared.position
+
+    def pass_over(self, num_batches: int) -> None:
+        """Take that many batches and leave them."""
+        collections.deque(itertools.islice(self.position, num_batches), maxlen=0)
+
+    def whole(self, batch: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
+        """Return a batch with the rows of all workers."""
+        return self.batches.whole(batch) if isinstance(self.batches, share.SharedBatches) else batch
+
+    def check_unchanged(self, step: int) -> None:
+        """Raise UserError where the data were made anew meanwhile: they may have other ids."""
+        if self._times() == self._times_then:
+            return
+        if pipeline.content_hash(self._problem, self._data_dir, "train") != self._content:
+            raise errors.UserError(
+                f"the data in {self._data_dir} were made anew while the training was at work, step "
+                f"{step} is not saved; earlier checkpoints are intact and go on with the data of "
+                "then"
+            )
+        self._times_then = self._times()
+
+    def remarks(self) -> Iterator[str]:
+        """Yield how many of a step's tokens are no padding, and which pairs are left out."""
+        limits = {"max_length": self._hparams.max_length}
+        of = (self._problem, self._data_dir)
+        if not self._hparams.packing and not self._hparams.subword_sampling:
+            shapes = pipeline.bucket_shapes(
+                *of,
+                batch_tokens=self._hparams.batch_tokens,
+                max_buckets=self._hparams.max_buckets,
+                **limits,
+            )
+            source, target = pipeline.mean_tokens(*of, shapes, **limits)
+            yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
+        if too_long := pipeline.count_too_long(*of, self._hparams.max_length):
+            limit = f"max_length={self._hparams.max_length} tokens"
+            yield f"{too_long:,} training pairs have a side of more than {limit}: left out"
+
+    def _times(self) -> list[float]:
+        """Return when the manifest or what stands for it, the shards' folder, last changed."""
+        manifest_path = manifest.file_name(self._problem.base_name)
+        paths = (self._data_dir / name for name in (manifest_path, "."))
+        return [path.stat().st_mtime for path in paths if path.exists()]
