@@ -42,7 +42,7 @@ def _lines(path: pathlib.Path) -> list[str]:
 
 def main() -> None:
     """Read the two sides, write the six files, tell how many documents there are."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", type=pathlib.Path)
     parser.add_argument("target", type=pathlib.Path)
     parser.add_argument("--raw_dir", type=pathlib.Path, required=True)
