@@ -26,14 +26,16 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import beam_search, cached_decoder, candidates
+from t2t_lite.decode import beam_search, cached_decoder, candidates, guessing
 from t2t_lite.decode import options as decode_options
-from t2t_lite.model import attention, parallel_heads, transformer
+from t2t_lite.model import attention, transformer
 from t2t_lite.text import vocabulary as vocabularies
 
 _NOBODYS = -1
 # Caches grow by so many steps at once.
 _SEGMENT = 8
+# One sentence is seldom longer, and growing takes more time than empty slots do.
+_LONG_SEGMENT = 16
 
 
 class Blocks(NamedTuple):
@@ -63,6 +65,7 @@ class BlockDecoder:
             )
         self.model = model
         self._cached = cached_decoder.CachedDecoder(model, self.block_size, options.products_dtype)
+        self._guesser = guessing.Guesser(model, self.block_size - 1)
 
     def encode(self, inputs: tf.Tensor) -> cached_decoder.State:
         """Return the state before the first step of inputs [B, S]."""
@@ -118,20 +121,20 @@ class BlockDecoder:
             logits = logits._replace(states=states)
         return logits
 
+    def first_proposals(self, state: cached_decoder.State) -> tf.Tensor:
+        """Return int32 [B, k - 1], what outputs may begin with."""
+        return self._guesser.first(self._own_memory(state), state.memory_bias)
+
     def proposals(
         self, outputs: tf.Tensor, ids: tf.Tensor, state: cached_decoder.State
     ) -> tf.Tensor:
         """Return int32 [B, k - 1], what may follow ids [B], which came of outputs [B, D]."""
-        num_proposals = self.block_size - 1
-        outputs = tf.reshape(outputs, [-1, 1, self.model.hparams.d_model])
+        return self._guesser(outputs, ids, self._own_memory(state), state.memory_bias)
+
+    def _own_memory(self, state: cached_decoder.State) -> cached_decoder.KeysValues:
         own = state.memories[-1]
         assert isinstance(own, cached_decoder.KeysValues)  # it is never folded
-        memory = parallel_heads.Memory(own.keys, own.values, state.memory_bias)
-        states = self.model.guesses(outputs, ids[:, None], memory)[:, 0, :num_proposals]
-        states = tf.reshape(states, [-1, self.model.hparams.d_model])
-        logits = self._cached.softmax(self.model.softmax_inputs(states))
-        best = tf.argmax(logits, axis=1, output_type=tf.int32)
-        return tf.reshape(best, [-1, num_proposals])
+        return own
 
     def _bias(self, slots: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, k, C] that hides from positions [B, k] what comes after, in slots [B, C],
@@ -192,17 +195,23 @@ def search(
     zeros = tf.zeros([batch_size], tf.int32)
     if prefix_ids is None:
         prefix_ids = tf.zeros([batch_size, 0], tf.int32)
+    state = decoder.encode(inputs)
     sentences = _Sentences(
         rows=tf.range(batch_size),
         max_lengths=max_lengths,
         prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
-        ids=tf.zeros([batch_size, block_size], tf.int32),
+        ids=zeros[:, None],
         lengths=zeros,
         scores=tf.zeros([batch_size]),
         steps=zeros,
         is_active=tf.ones([batch_size], tf.bool),
-        state=decoder.encode(inputs),
+        state=state,
     )
+    sentences = _followed_by(sentences, decoder.first_proposals(state))
+    is_one = inputs.shape[0] == 1
+    if is_one:
+        _keep_batch_of_one(sentences)
+    segment = _LONG_SEGMENT if is_one else _SEGMENT
     results = _Results(
         ids=tf.zeros([batch_size, tf.reduce_max(max_lengths) + block_size], tf.int32),
         lengths=zeros,
@@ -211,7 +220,7 @@ def search(
     )
 
     def run_segment(sentences: _Sentences, results: _Results):
-        sentences = sentences._replace(state=decoder.grow(sentences.state, _SEGMENT))
+        sentences = sentences._replace(state=decoder.grow(sentences.state, segment))
         three_quarters = tf.size(sentences.rows) * 3 // 4
 
         def is_worth_it(steps_left, sentences, _):
@@ -220,15 +229,20 @@ def search(
 
         def step(steps_left, sentences, results):
             after = _step(decoder, sentences, results, steps_left, options, emittable)
+            if is_one:
+                _keep_batch_of_one(after)
             return steps_left - 1, *after
 
         _, sentences, results = tf.while_loop(
-            is_worth_it, step, (tf.constant(_SEGMENT), sentences, results), parallel_iterations=1
+            is_worth_it, step, (tf.constant(segment), sentences, results), parallel_iterations=1
         )
-        return beam_search.only_active(sentences, sentences.is_active), _record(results, sentences)
+        results = _record(results, sentences)
+        if not is_one:
+            sentences = beam_search.only_active(sentences, sentences.is_active)
+        return sentences, results
 
     _, results = tf.while_loop(
-        lambda sentences, _: tf.size(sentences.rows) > 0,
+        lambda sentences, _: tf.reduce_any(sentences.is_active),
         run_segment,
         (sentences, results),
         shape_invariants=(_any_batch(sentences), _any_batch(results)),
@@ -278,11 +292,8 @@ def _step(
     lengths = sentences.lengths + num_new
     is_new_Bk = tf.range(decoder.block_size) < num_new[:, None]
     proposals = decoder.proposals(tf.gather(outputs, last, batch_dims=1), last_ids, state)
-    if sentences.has_prefix:
-        forced = _forced(sentences, lengths[:, None] + tf.range(decoder.block_size - 1))
-        proposals = tf.where(forced != vocabularies.PAD_ID, forced, proposals)
     after = sentences._replace(
-        ids=tf.concat([last_ids[:, None], proposals], axis=1),
+        ids=last_ids[:, None],
         lengths=lengths,
         scores=sentences.scores + tf.reduce_sum(tf.where(is_new_Bk, scores_Bk, 0.0), axis=1),
         steps=sentences.steps + tf.cast(sentences.is_active, tf.int32),
@@ -294,7 +305,17 @@ def _step(
     rows_Bk = tf.broadcast_to(sentences.rows[:, None], tf.shape(positions_Bk))
     places = tf.stack([rows_Bk, positions_Bk], axis=2)
     # What was not accepted is written over, or stays behind the end.
-    return after, results._replace(ids=tf.tensor_scatter_nd_update(results.ids, places, ids_Bk))
+    results = results._replace(ids=tf.tensor_scatter_nd_update(results.ids, places, ids_Bk))
+    return _followed_by(after, proposals), results
+
+
+def _followed_by(sentences: _Sentences, proposals: tf.Tensor) -> _Sentences:
+    """Return the sentences, whose ids are the last tokens [B, 1], with proposals [B, k - 1] of what
+    follows; what a prefix says is known."""
+    if sentences.has_prefix:
+        forced = _forced(sentences, sentences.lengths[:, None] + tf.range(proposals.shape[1]))
+        proposals = tf.where(forced != vocabularies.PAD_ID, forced, proposals)
+    return sentences._replace(ids=tf.concat([sentences.ids, proposals], axis=1))
 
 
 def _num_accepted(
@@ -366,12 +387,20 @@ def _record(results: _Results, sentences: _Sentences) -> _Results:
 
 
 def _any_batch(structure: Any) -> Any:
-    """Return the shapes that hold at every turn: the batch shrinks, and what is empty grows."""
+    """Return the shapes that hold at every turn: the batch shrinks, if it is not of one sentence,
+    and what is empty grows."""
 
     def shape(x: tf.Tensor) -> tf.TensorShape:
-        return tf.TensorShape([None, *[size or None for size in x.shape[1:]]])
+        batch_size = 1 if x.shape[0] == 1 else None
+        return tf.TensorShape([batch_size, *[size or None for size in x.shape[1:]]])
 
     return tf.nest.map_structure(shape, structure)
+
+
+def _keep_batch_of_one(structure: Any) -> None:
+    """Let tensors know that they are of one sentence."""
+    for x in tf.nest.flatten(structure):
+        x.set_shape([1, *x.shape[1:]])
 
 
 def _blocks(

@@ -8,7 +8,8 @@ each has a feed-forward sub-layer, whose output goes through the softmax that th
     head_i = LayerNorm_i(state + max(0, x W1_i + b1_i) W2_i + b2_i)
 
 The paper's heads see the state alone. But when they are asked, token t is known; and what comes
-after it is in the source, where the state has looked for token t only.
+after it is in the source, where the state has looked for token t only. Before the first token there
+is neither state nor token: a learnt vector, `start`, guesses the first P tokens from the source.
 
 Shapes: B batch, T positions, S source length, D d_model, F d_ff, H heads of attention of size K, P
 parallel heads.
@@ -71,6 +72,11 @@ class ParallelHeads(keras.layers.Layer):
         self.bias_2 = self.add_weight(name="bias_2", shape=per_head, initializer="zeros")
         self.scale = self.add_weight(name="scale", shape=per_head, initializer="ones")
         self.bias = self.add_weight(name="bias", shape=per_head, initializer="zeros")
+        self.start = self.add_weight(
+            name="start",
+            shape=(self.d_model,),
+            initializer=keras.initializers.RandomNormal(stddev=1.0),
+        )
 
     def call(self, states, embedded, memory):
         """Return the heads' states, float32 [B, T, P, D].

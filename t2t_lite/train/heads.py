@@ -84,16 +84,20 @@ def losses(
     """Return the heads' mean losses on a batch of "inputs", "targets" and "weights".
 
     Head i learns from the state that predicted target t, and from that target, what target t + i
-    is. No gradient goes further back than the heads.
+    is; in front of the first are the heads' start and PAD. No gradient goes further back than the
+    heads.
     """
-    targets, weights = batch["targets"], batch["weights"]
+    targets, weights = (tf.pad(batch[name], [[0, 0], [1, 0]]) for name in ("targets", "weights"))
     encoded = model.encode(batch["inputs"])
     states, sources = (
-        tf.stop_gradient(x) for x in (model.decode(targets, encoded), encoded.states)
+        tf.stop_gradient(x) for x in (model.decode(batch["targets"], encoded), encoded.states)
     )
-    keys, values = model.parallel_heads.cross_attention.keys_values(sources)
+    heads = model.parallel_heads
+    start = tf.cast(tf.convert_to_tensor(heads.start), states.dtype)
+    start = tf.broadcast_to(start, tf.shape(states[:, :1]))
+    keys, values = heads.cross_attention.keys_values(sources)
     memory = parallel_heads.Memory(keys, values, encoded.bias)
-    guesses_BTPD = model.guesses(states, targets, memory)
+    guesses_BTPD = model.guesses(tf.concat([start, states], axis=1), targets, memory)
     num_heads = guesses_BTPD.shape[2]
 
     def following(x: tf.Tensor) -> tf.Tensor:

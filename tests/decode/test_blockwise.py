@@ -10,6 +10,7 @@ import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.decode import blockwise, candidates, options, translator
+from t2t_lite.model import parallel_heads
 
 pytestmark = pytest.mark.integration  # each traces several graphs
 
@@ -60,6 +61,9 @@ class _Remembering(blockwise.BlockDecoder):
         self.following = np.stack(following, axis=2)  # [B, T, k - 1]
         rng = np.random.default_rng(5)
         self.following[rng.random(self.following.shape) < wrong] = 7
+
+    def first_proposals(self, state):
+        return tf.zeros([tf.shape(state.slots)[0], self.block_size - 1], tf.int32)
 
     def proposals(self, outputs, ids, state):
         distances = tf.norm(outputs[:, None] - self.known, axis=2)
@@ -172,6 +176,36 @@ def test_rounded_products_choose_as_greedy_decoding_does(precision):
         model, inputs, wrong=0.3, remembered=greedy.ids.numpy()[:, 0], precision=precision
     )
     np.testing.assert_array_equal(found.ids, greedy.ids)
+
+
+def test_guesses_are_those_of_the_models_heads():
+    """Prepared weights, one position a sentence: as the layer that is trained."""
+    for changes in (
+        {},
+        {"attention_bias": True, "logits_bias": True},
+        {"attention_function": "dot"},
+    ):
+        model, inputs = _model(**changes), _inputs(8)
+        tf.random.set_seed(3)
+        for weight in model.parallel_heads.trainable_variables:  # biases too are something
+            weight.assign_add(tf.random.normal(weight.shape, stddev=0.1))
+        decode_options = options.for_model(model.hparams, beam_size=1, parallel_heads=4)
+        states, ids = tf.random.normal([8, 1, model.hparams.d_model]), tf.range(5, 13)
+        encoded = model.encode(inputs)
+        keys_values = model.parallel_heads.cross_attention.keys_values(encoded.states)
+        memory = parallel_heads.Memory(*keys_values, encoded.bias)
+        start = tf.tile(model.parallel_heads.start[None, None], [8, 1, 1])
+        for decoder_states, decoder_ids in ((states, ids), (start, tf.zeros([8], tf.int32))):
+            guessed = model.guesses(decoder_states, decoder_ids[:, None], memory)
+            expected = tf.argmax(model.logits(guessed)[:, 0], axis=2)
+            for rows in (slice(None), slice(3, 4)):  # one sentence has a shorter way
+                decoder = blockwise.BlockDecoder(model, decode_options)
+                state = decoder.encode(inputs[rows])
+                if decoder_ids is ids:
+                    found = decoder.proposals(decoder_states[rows, 0], ids[rows], state)
+                else:
+                    found = decoder.first_proposals(state)
+                np.testing.assert_array_equal(found, expected[rows])
 
 
 def test_a_prefix_is_what_outputs_begin_with():

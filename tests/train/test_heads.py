@@ -59,7 +59,7 @@ def test_the_base_stays_as_it_is_bit_for_bit(runs):
     # Only what is trained has moments.
     names = [name for name, _ in tf.train.list_variables(checkpoint.resolve(runs[1]))]
     moments = [name for name in names if name.startswith("optimizer/")]
-    assert len(moments) == 22
+    assert len(moments) == 24
     assert all("parallel_heads" in name for name in moments)
 
 
@@ -125,10 +125,14 @@ def test_losses_are_of_the_tokens_that_follow():
     weight = {k.removeprefix("parallel_heads/"): v.numpy() for k, v in trained.items()}
     total, width = 0.0, HPARAMS.d_ff
     encoded = model.encode(inputs)
-    e = states + model.embedding(batch["targets"])
+    # The heads' start predicts what the sentences begin with, as if it followed upon padding.
+    start = np.broadcast_to(weight["start"], [2, 1, HPARAMS.d_model])
+    states = tf.concat([start, states], axis=1)
+    targets = np.pad(targets, [(0, 0), (1, 0)])
+    e = states + model.embedding(tf.constant(targets))
     attended = model.parallel_heads.cross_attention(e, encoded.states, bias=encoded.bias)
     x_BTD = model.parallel_heads.norm(e + attended).numpy()
-    for row, length in ((0, 4), (1, 2)):
+    for row, length in ((0, 5), (1, 3)):
         for position in range(length):
             state, x = states[row, position].numpy(), x_BTD[row, position]
             for head in range(2):

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Restricted self-attention where it matters, as in docs/variants.md: documents of 500 to 2,000 tokens,
+# made from consecutive sentences, with attention_window = 64, 256 and 0 (all), everything else equal.
+# Prints loss, BLEU, and the most memory that each training held. Interrupted, the same command goes on.
+#
+#   scripts/long_documents.sh SOURCE TARGET [WORK_DIR] [flags for the trainer]
+#
+# SOURCE and TARGET are files of sentences in the order of their documents, plain or gzip.
+set -euo pipefail
+usage="usage: scripts/long_documents.sh SOURCE TARGET [WORK_DIR]"
+source_file=$(realpath "${1:?$usage}")
+target_file=$(realpath "${2:?$usage}")
+work=$(realpath -m "${3:-$(dirname "${BASH_SOURCE[0]}")/../runs/long_documents}")
+source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+
+with_peak_memory() { # COMMAND...: run it; what Python, TensorFlow and the data take is part of it
+  python -c '
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+print(f"at most {peak:,.0f} MiB of memory")
+sys.exit(status)' "$@"
+}
+
+model=num_encoder_layers=2,num_decoder_layers=2,dropout=0.1,learning_rate_scale=0.48
+training=warmup_steps=200,train_steps=400,batch_tokens=4096,max_length=2048,max_buckets=3
+[ -e "$work/raw/test.target" ] ||
+  python scripts/join_sentences.py "$source_file" "$target_file" --raw_dir="$work/raw"
+t2t-lite-datagen --problem=parallel_text --raw_dir="$work/raw" --data_dir="$work/data" \
+  --vocab_size=4000
+for window in 64 256 0; do
+  echo "attention_window=$window:"
+  with_peak_memory t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" \
+    --output_dir="$work/window_$window" --hparams_set=transformer_tiny --eval_frequency=200 \
+    --eval_sentences=0 --hparams="attention_window=$window,$model,$training" "${@:4}"
+  t2t-lite-decoder --output_dir="$work/window_$window" --split=test --decode_hparams=beam_size=1
+done
