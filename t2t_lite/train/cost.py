@@ -55,7 +55,8 @@ def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
     encoder = attention + feed_forward + 2 * norm
     decoder = 2 * attention + feed_forward + 3 * norm
     positions = h.max_length * h.d_model if h.position_encoding == "learned" else 0
-    parallel_heads = (attention + norm) * (h.parallel_heads > 0)
+    # A vector from which the first tokens are guessed, an attention and its norm.
+    parallel_heads = (h.d_model + attention + norm) * (h.parallel_heads > 0)
     parallel_heads += max(h.parallel_heads - 1, 0) * (feed_forward + norm)
     rows = vocab_rows
     if h.embeddings == "separate":
