@@ -47,17 +47,17 @@ def resample(
         sampled if _fits(sampled, sizes) else stored
         for stored, sampled in zip(zip(*old), zip(*new))
     ]
-    flat_inputs, flat_targets = ([ids for row in side for ids in row] for side in zip(*pairs))
-    return (
-        np.array(flat_inputs, np.int32),
-        np.array([len(source) for source, _ in pairs], np.int64),
-        np.array(flat_targets, np.int32),
-        np.array([len(target) for _, target in pairs], np.int64),
-    )
+    return (*_flat([source for source, _ in pairs]), *_flat([target for _, target in pairs]))
 
 
 def _rows(flat: np.ndarray, lengths: np.ndarray) -> list[list[int]]:
-    return [row.tolist() for row in np.split(flat, np.cumsum(lengths)[:-1])]
+    return [row.tolist() for row in np.split(flat, np.cumsum(lengths))[:-1]]
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids of all rows one after the other, and the rows' lengths."""
+    ids = [token for row in rows for token in row]
+    return np.array(ids, np.int32), np.array([len(row) for row in rows], np.int64)
 
 
 def _fits(pair: Sequence[Sequence[int]], sizes: Sequence[tuple[int, int]]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, pipeline, shards
+from t2t_lite.data import generate, manifest, pipeline, sampling, shards
 from t2t_lite.text import vocabulary
 
 pytestmark = pytest.mark.integration
@@ -90,10 +90,13 @@ def test_epochs_differ_and_the_seed_decides(small):
     assert two_epochs[:300] != two_epochs[700:1000]
 
 
+@pytest.mark.parametrize("subword_sampling", [0.0, 0.2])
 @pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path, batches):
+def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(
+    small, tmp_path, batches, subword_sampling
+):
     def new():
-        return iter(batches(*small.args, **OPTIONS, seed=3))
+        return iter(batches(*small.args, **OPTIONS, seed=3, subword_sampling=subword_sampling))
 
     iterator = new()
     for _ in range(45):  # into the second epoch
@@ -127,23 +130,6 @@ def test_moved_data_go_on_where_they_were(small, tmp_path, batches, monkeypatch)
             np.testing.assert_array_equal(one[key], other[key])
 
 
-@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_sampled_subwords_resume_exactly(small, tmp_path, batches):
-    def new():
-        return iter(batches(*small.args, **OPTIONS, seed=3, subword_sampling=0.2))
-
-    iterator = new()
-    for _ in range(45):  # into the second epoch
-        next(iterator)
-    path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "checkpoint"))
-    expected = [next(iterator) for _ in range(20)]
-    resumed = new()
-    tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
-    for one, other in zip(expected, (next(resumed) for _ in range(20))):
-        for key in one:
-            np.testing.assert_array_equal(one[key], other[key])
-
-
 def test_sampling_changes_subwords_and_no_text(small):
     vocab = vocabulary.Vocabulary.load(small.made.vocabulary_path)
 
@@ -169,6 +155,15 @@ def test_a_pair_that_sampling_makes_too_long_stays_as_it_is(small):
     pairs = _epoch(batches, 700)
     assert all(len(side) <= longest for pair in pairs for side in pair)
     assert 0 < sum(pair in stored for pair in pairs) < len(pairs)
+
+
+def test_a_block_of_which_every_pair_was_too_long_is_sampled_too(small):
+    vocab = vocabulary.Vocabulary.load(small.made.vocabulary_path)
+    none, lengths = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    parts = sampling.resample(
+        vocab, 0, none, lengths, none, lengths, sizes=[(60, 60)], share=0.1, seed=1
+    )
+    assert [(part.size, part.dtype) for part in parts] == [(0, np.int32), (0, np.int64)] * 2
 
 
 def test_real_tokens_are_those_of_the_batches(small):
