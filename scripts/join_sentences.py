@@ -4,14 +4,15 @@
 
 Each document has a number of words, drawn from the range, of its longer side. Every 25th goes to
 dev, the one before it to test, all others to train, as {train,dev,test}.{source,target} of
---problem=parallel_text. Files may be compressed (.gz).
+--problem=parallel_text. Files may be compressed.
 """
 
 import argparse
-import gzip
 import pathlib
 import random
 from collections.abc import Iterable, Iterator
+
+from t2t_lite.text import text_files
 
 _EVERY = 25
 
@@ -34,12 +35,6 @@ def documents(
             wanted, sources, targets = draw.randint(*words), [], []
 
 
-def _lines(path: pathlib.Path) -> list[str]:
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", newline="\n") as file:
-        return file.read().removesuffix("\n").split("\n")
-
-
 def main() -> None:
     """Read the two sides, write the six files, tell how many documents there are."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -49,7 +44,7 @@ def main() -> None:
     parser.add_argument("--words", default="300,1200", help="fewest and most of a document")
     parser.add_argument("--seed", type=int, default=1)
     flags = parser.parse_args()
-    sources, targets = _lines(flags.source), _lines(flags.target)
+    sources, targets = (list(text_files.read_lines(path)) for path in (flags.source, flags.target))
     if len(sources) != len(targets):
         parser.error(f"expected as many lines: {len(sources)} and {len(targets)}")
     fewest, most = map(int, flags.words.split(","))
@@ -61,10 +56,7 @@ def main() -> None:
     flags.raw_dir.mkdir(parents=True, exist_ok=True)
     for split, its_documents in splits.items():
         for side, texts in zip(("source", "target"), zip(*its_documents)):
-            path = flags.raw_dir / f"{split}.{side}"
-            new = path.with_name(f"{path.name}.new")
-            new.write_text("".join(f"{text}\n" for text in texts), "utf-8")
-            new.replace(path)
+            text_files.write_lines(flags.raw_dir / f"{split}.{side}", texts)
         print(f"{split}: {len(its_documents)} documents")
 
 

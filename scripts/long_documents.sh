@@ -5,7 +5,7 @@
 #
 #   scripts/long_documents.sh SOURCE TARGET [WORK_DIR] [flags for the trainer]
 #
-# SOURCE and TARGET are files of sentences in the order of their documents, plain or gzip.
+# SOURCE and TARGET are files of sentences in the order of their documents, plain or compressed.
 set -euo pipefail
 usage="usage: scripts/long_documents.sh SOURCE TARGET [WORK_DIR]"
 source_file=$(realpath "${1:?$usage}")

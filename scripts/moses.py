@@ -13,14 +13,15 @@ import sacremoses
 
 def main(language: str, *options: str) -> None:
     """Write a line for each line; LANGUAGE is a code such as de."""
+    if "--detokenize" in options:
+        detokenizer = sacremoses.MosesDetokenizer(lang=language)
+        for line in sys.stdin:
+            print(detokenizer.detokenize(line.split()))
+        return
     normalizer = sacremoses.MosesPunctNormalizer(lang=language)
     tokenizer = sacremoses.MosesTokenizer(lang=language)
-    detokenizer = sacremoses.MosesDetokenizer(lang=language)
     for line in sys.stdin:
-        if "--detokenize" in options:
-            print(detokenizer.detokenize(line.split()))
-        else:
-            print(tokenizer.tokenize(normalizer.normalize(line.strip().lower()), return_str=True))
+        print(tokenizer.tokenize(normalizer.normalize(line.strip().lower()), return_str=True))
 
 
 if __name__ == "__main__":

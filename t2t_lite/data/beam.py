@@ -82,9 +82,8 @@ class Beam:
 
     def _places(self, read: reader.Reader) -> Sequence[reader.Place]:
         """Return where the chunks lie: in the raw files, or unpacked here."""
-        ranges = read.ranges()
-        if ranges is not None:
-            return ranges
+        if read.ranges is not None:
+            return read.ranges
         return reader.unpacked(self._work_dir) or reader.unpack(read, self._work_dir)
 
     def _survey(self, places: Sequence[reader.Place], empty: surveys.Survey) -> surveys.Survey:

@@ -1,5 +1,6 @@
 """A problem's training text in chunks, one after the other or each by itself."""
 
+import functools
 import itertools
 import json
 import pathlib
@@ -50,8 +51,9 @@ class Reader:
                 return
             yield Chunk(first, [one["inputs"] for one in chunk], [one["targets"] for one in chunk])
 
+    @functools.cached_property
     def ranges(self) -> list[bitexts.Range] | None:
-        """Return where each chunk lies in the raw files; None where chunks cannot be read alone."""
+        """Where each chunk lies in the raw files; None where chunks cannot be read alone."""
         return self.problem.ranges("train", self.chunk_pairs, raw_dir=self._raw_dir)
 
 

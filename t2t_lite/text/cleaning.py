@@ -54,9 +54,8 @@ class Cleaning:
         return ""
 
     def settings(self) -> dict[str, Any]:
-        """Return the rules as a manifest has them; those that came later only where they apply."""
-        rules = dataclasses.asdict(self)
-        return rules if self.languages else {k: v for k, v in rules.items() if k != "languages"}
+        """Return the rules as a manifest has them, without those that are not given."""
+        return {name: x for name, x in dataclasses.asdict(self).items() if x is not None}
 
 
 def is_overlong(inputs: str, targets: str) -> bool:

@@ -8,7 +8,6 @@ vocabulary lacks is spelt in bytes. `decode(encode(s)) == s` for every string s 
 """
 
 import io
-import itertools
 import os
 import pathlib
 import re
@@ -131,8 +130,7 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
-        tokens = itertools.takewhile(lambda token: token != EOS_ID, map(int, ids))
-        # SentencePiece writes nothing for PAD.
+        tokens = special_ids.text_ids(ids)
         return self._processor.Decode([t if 0 <= t < self.size else UNK_ID for t in tokens])
 
     def resample(

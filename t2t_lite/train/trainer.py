@@ -127,16 +127,21 @@ def prepare(
 def _check_vocabularies(task: tasks.Task, hparams: config.HParams) -> None:
     """Raise UserError where sides have vocabularies of their own, and hparams do not say so."""
     source, target = task.vocabulary, task.vocabulary.targets
-    pieces = [[side.piece(token) for token in range(side.size)] for side in (source, target)]
-    if pieces[0] == pieces[1] and hparams.source_vocab_size:
+    # Two that cut texts in other ways may have the same pieces.
+    is_one = target is source or _pieces(source) == _pieces(target)
+    if is_one and hparams.source_vocab_size:
         raise errors.UserError(
             "the data have one vocabulary for both sides: add --hparams=source_vocab_size=0"
         )
-    if pieces[0] != pieces[1] and hparams.source_vocab_size != source.size:
+    if not is_one and hparams.source_vocab_size != source.size:
         raise errors.UserError(
             "the data have a vocabulary for each side: add "
             f"--hparams=embeddings=separate,source_vocab_size={source.size}"
         )
+
+
+def _pieces(vocab: vocabulary.AnyVocabulary) -> list[str]:
+    return [vocab.piece(token) for token in range(vocab.size)]
 
 
 class Training:

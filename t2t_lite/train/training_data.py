@@ -53,18 +53,18 @@ class TrainingData:
             "max_length": hparams.max_length,
             "seed": seed,
         }
-        sampling: dict[str, Any] = {"subword_sampling": hparams.subword_sampling}
+        sampling = hparams.subword_sampling
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
         if hparams.packing:
-            self.batches = iter(pipeline.packed_batches(problem, data_dir, **sizes, **sampling))
-            self.position = self.batches
+            batches = pipeline.packed_batches(problem, data_dir, **sizes, subword_sampling=sampling)
+            self.batches = self.position = iter(batches)
             return
         sizes["max_buckets"] = hparams.max_buckets
-        if num_workers == 1 or hparams.parallel_heads or hparams.subword_sampling:
-            self.batches = iter(pipeline.train_batches(problem, data_dir, **sizes, **sampling))
-            self.position = self.batches
+        if num_workers == 1 or hparams.parallel_heads or sampling:
+            batches = pipeline.train_batches(problem, data_dir, **sizes, subword_sampling=sampling)
+            self.batches = self.position = iter(batches)
             return
         self.position_name = "pairs"
         self.batches = shared = share.SharedBatches(problem, data_dir, **sizes, rows_of=rows_of)
