@@ -21,6 +21,12 @@ def cores() -> int:
     return max(1, min([bound or 1, *map(math.ceil, _limits(_ROOT))]))
 
 
+def cache_dir() -> pathlib.Path:
+    """Return the folder for what can be had again: ~/.cache/t2t-lite, or in $XDG_CACHE_HOME."""
+    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    return pathlib.Path(caches) / "t2t-lite"
+
+
 def _limits(root: pathlib.Path) -> Iterator[float]:
     """Yield the limits, in cores, of the process's control groups and of all groups above them.
 

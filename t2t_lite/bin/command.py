@@ -29,6 +29,7 @@ from t2t_lite import errors, fields, quiet, registry
 _USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
 _NAMES_WIDTH = 34  # of the column of names in a table of fields
+_MAY_BE_REMOTE = ("data_dir", "raw_dir")  # flags of folders that may be elsewhere (data/remote)
 
 _Options = TypeVar("_Options")
 
@@ -196,7 +197,8 @@ def _check_usage(
     for flag in (values[flag] for flag in values):
         if isinstance(flag.value, float) and math.isnan(flag.value):
             raise errors.UserError(f"flag --{flag.name}=nan: expected a number")
-        if flag.name.endswith(("_dir", "_file")) and "://" in str(flag.value):
+        names_files = flag.name.endswith(("_dir", "_file")) and flag.name not in _MAY_BE_REMOTE
+        if names_files and "://" in str(flag.value):
             raise errors.UserError(
                 f"flag --{flag.name}={flag.value}: expected a path of this machine; a bucket must "
                 "be mounted (gcsfuse, mount-s3, hdfs-fuse) or copied"

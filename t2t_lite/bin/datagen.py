@@ -27,7 +27,9 @@ FLAGS = command.new_flags()
 flags.DEFINE_string(
     "problem", None, "What to make, e.g. toy_ende; --registry_help lists all.", flag_values=FLAGS
 )
-flags.DEFINE_string("data_dir", None, "Where the data go.", flag_values=FLAGS)
+flags.DEFINE_string(
+    "data_dir", None, "Where the data go: a folder, or gs://bucket/data.", flag_values=FLAGS
+)
 flags.DEFINE_string(
     "raw_dir", None, "Folder with the raw text; the toy problems need none.", flag_values=FLAGS
 )
@@ -47,22 +49,27 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _generate() -> None:
-    from t2t_lite.data import generate
+    from t2t_lite.data import generate, manifest, remote
 
     problem = registry.problem(FLAGS.problem)
+    data_dir = remote.local(FLAGS.data_dir, FLAGS.tmp_dir, may_be_new=True)
+    raw_dir = FLAGS.raw_dir and remote.local(FLAGS.raw_dir, FLAGS.tmp_dir)
     with _stages() as show:
         made = generate.generate(
             problem,
-            data_dir=FLAGS.data_dir,
-            raw_dir=FLAGS.raw_dir,
+            data_dir=data_dir,
+            raw_dir=raw_dir,
             tmp_dir=FLAGS.tmp_dir,
             cleaning=command.options(FLAGS, cleaning.Cleaning),
             progress=show,
             **dataclasses.asdict(command.options(FLAGS, options.GeneratorOptions)),
         )
+    if remote.is_remote(FLAGS.data_dir):
+        names = [*(entry["name"] for entry in made.files()), manifest.file_name(made.problem)]
+        remote.send(FLAGS.data_dir, names, FLAGS.tmp_dir)
     for line in _summary(made):
         print(line)
-    downloads = generate.download_dir(FLAGS.data_dir, FLAGS.tmp_dir) / "downloads"
+    downloads = generate.download_dir(data_dir, FLAGS.tmp_dir) / "downloads"
     size = sum(path.stat().st_size for path in downloads.glob("*") if path.is_file())
     if size:
         print(
@@ -114,7 +121,7 @@ def _summary(made: "manifest.Manifest") -> list[str]:
     )
     if fit["size"] < made.options["vocab_size"]:
         line += f" (the text supports no more; {made.options['vocab_size']:,} were asked for)"
-    return [*lines, line, f"complete: {made.data_dir}"]
+    return [*lines, line, f"complete: {FLAGS.data_dir}"]
 
 
 if __name__ == "__main__":

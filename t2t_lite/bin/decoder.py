@@ -202,14 +202,15 @@ def _stream(model: "translator.Translator") -> None:
 
 def _decode_split(model: "translator.Translator") -> None:
     """Decode a split from the problem's raw text and print its scores."""
-    from t2t_lite.data import manifest
+    from t2t_lite.data import manifest, remote
     from t2t_lite.decode import files
     from t2t_lite.run import output_dir
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
     scorer = model.task.scorer(FLAGS.target_language or problem.target_language)
-    text = manifest.problem_text(FLAGS.data_dir or run.data_dir, problem, FLAGS.split)
+    data_dir = remote.local(FLAGS.data_dir or run.data_dir)
+    text = manifest.problem_text(data_dir, problem, FLAGS.split)
     target, total = FLAGS.decode_to_file, len(text.sources)
     with _progress() as show:
         if target in (None, "-"):

@@ -2,12 +2,12 @@
 
 import contextlib
 import io
-import os
-import pathlib
 import readline
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from t2t_lite import machine
 
 if TYPE_CHECKING:
     from t2t_lite.decode import translator
@@ -85,8 +85,7 @@ def _details(translation: "translator.Translation") -> str:
 @contextlib.contextmanager
 def _history():
     """Keep what was typed from one session to the next."""
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
-    path = cache / "t2t-lite" / "history"
+    path = machine.cache_dir() / "history"
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
     try:

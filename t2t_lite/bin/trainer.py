@@ -77,6 +77,7 @@ def _train() -> int:
     problem = registry.problem(FLAGS.problem)
     hparams = _hparams_set()
     with command.quiet_import():
+        from t2t_lite.data import remote
         from t2t_lite.tasks import catalog
         from t2t_lite.train import trainer
     hparams = dataclasses.replace(hparams, **catalog.task_class(problem.task).decoding_defaults)
@@ -85,7 +86,7 @@ def _train() -> int:
         hparams = dataclasses.replace(hparams, train_steps=FLAGS.train_steps)
     training = trainer.prepare(
         problem,
-        data_dir=FLAGS.data_dir,
+        data_dir=remote.local(FLAGS.data_dir),
         directory=FLAGS.output_dir,
         hparams=hparams,
         hparams_set=FLAGS.hparams_set,
