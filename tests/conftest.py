@@ -17,6 +17,15 @@ def shared_data() -> pathlib.Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def integers() -> None:
+    """Skip where the processor does not multiply 8-bit integers."""
+    from t2t_lite.decode import products
+
+    if not products.has_integers():
+        pytest.skip("this processor has no products of 8-bit integers (AVX512 VNNI or AMX)")
+
+
 def pytest_configure() -> None:
     """Make two logical CPUs, on which MirroredStrategy can be tested, before TensorFlow starts.
 

@@ -97,9 +97,9 @@ def _of_run() -> "explorer.Explorer":
 def _of_export() -> "export_explorer.ExportExplorer":
     with command.quiet_import():
         from t2t_lite.explore import export_explorer
-        from t2t_lite.serving import export, exported
+        from t2t_lite.serving import exported
     loaded = exported.load(FLAGS.export_dir)
-    record = export.recorded(loaded.path)
+    record = exported.recorded(loaded.path)
     # An export does not know where the data were.
     references = _references(record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
     return export_explorer.ExportExplorer(
@@ -130,9 +130,10 @@ def _check_flags() -> None:
 
 def _references(problem_name: str, data_dir: str) -> dict[str, str]:
     """Return the split's references by source; nothing where the data are not at hand."""
-    from t2t_lite.data import manifest
+    from t2t_lite.data import manifest, remote
 
     try:
+        data_dir = remote.local(data_dir)
         text = manifest.problem_text(data_dir, registry.problem(problem_name), FLAGS.split)
     except errors.UserError as error:
         if FLAGS.data_dir:

@@ -64,7 +64,7 @@ def _export() -> None:
     if FLAGS.max_source_length:
         changes["max_source_length"] = FLAGS.max_source_length
     with command.quiet_import():
-        from t2t_lite.serving import export
+        from t2t_lite.serving import export, exported
     path = export.export(
         FLAGS.output_dir,
         FLAGS.export_dir,
@@ -73,7 +73,7 @@ def _export() -> None:
         **changes,
     )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    names = export.recorded(path)["signatures"]
+    names = exported.recorded(path)["signatures"]
     print(f"{path}: {size / 1e6:.1f} MB, signatures {', '.join(names)}")
 
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import beam_search, cached_decoder, candidates, guessing
+from t2t_lite.decode import beam_search, cached_decoder, candidates, guessing, products
 from t2t_lite.decode import options as decode_options
 from t2t_lite.model import attention, transformer
 from t2t_lite.text import vocabulary as vocabularies
@@ -51,11 +51,18 @@ class BlockDecoder:
     Args:
       model: whose heads are at least k - 1.
       options: parallel_heads (k), precision.
+      portable: whether its graph is to run on machines that do not multiply 8-bit integers.
 
     Raises UserError for a model that has no heads, or fewer.
     """
 
-    def __init__(self, model: transformer.Transformer, options: decode_options.DecodeOptions):
+    def __init__(
+        self,
+        model: transformer.Transformer,
+        options: decode_options.DecodeOptions,
+        *,
+        portable: bool = False,
+    ):
         trained, self.block_size = model.hparams.parallel_heads, options.parallel_heads
         if self.block_size > trained:
             has = f"{trained} parallel heads" if trained else "no parallel heads"
@@ -65,7 +72,9 @@ class BlockDecoder:
             )
         self.model = model
         self._cached = cached_decoder.CachedDecoder(model, self.block_size, options.products_dtype)
-        self._guesser = guessing.Guesser(model, self.block_size - 1)
+        is_given = options.precision == "mixed_int8"
+        integers = is_given or (not portable and products.has_integers())
+        self._guesser = guessing.Guesser(model, self.block_size - 1, integers=integers)
 
     def encode(self, inputs: tf.Tensor) -> cached_decoder.State:
         """Return the state before the first step of inputs [B, S]."""
@@ -103,7 +112,7 @@ class BlockDecoder:
             ids,
             positions,
             state._replace(slots=slots),
-            bias=self._bias(slots, positions),
+            mask=self._mask(slots, positions),
             steps_left=steps_left,
         )
         return tf.reshape(outputs, [-1, self.block_size, outputs.shape[-1]]), state
@@ -123,20 +132,20 @@ class BlockDecoder:
 
     def first_proposals(self, state: cached_decoder.State) -> tf.Tensor:
         """Return int32 [B, k - 1], what outputs may begin with."""
-        return self._guesser.first(self._own_memory(state), state.memory_bias)
+        return self._guesser.first(self._own_memory(state), state.memory_mask)
 
     def proposals(
         self, outputs: tf.Tensor, ids: tf.Tensor, state: cached_decoder.State
     ) -> tf.Tensor:
         """Return int32 [B, k - 1], what may follow ids [B], which came of outputs [B, D]."""
-        return self._guesser(outputs, ids, self._own_memory(state), state.memory_bias)
+        return self._guesser(outputs, ids, self._own_memory(state), state.memory_mask)
 
     def _own_memory(self, state: cached_decoder.State) -> cached_decoder.KeysValues:
         own = state.memories[-1]
         assert isinstance(own, cached_decoder.KeysValues)  # it is never folded
         return own
 
-    def _bias(self, slots: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
+    def _mask(self, slots: tf.Tensor, positions: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, k, C] that hides from positions [B, k] what comes after, in slots [B, C],
         what is nobody's, and what is too far away."""
         slots, positions = slots[:, None], positions[:, :, None]

@@ -5,7 +5,7 @@ keys and values of earlier ones are kept in caches, those of the source are comp
 
 A cache is never reordered: it holds slots, and `ancestry` tells which are a beam's own, as
 beam_search.Decoder has it. Every beam attends over all slots of its sentence, and those that are
-not its own are hidden by a bias, made once a step for all layers. Beams soon share most of their
+not its own are hidden by a mask, made once a step for all layers. Beams soon share most of their
 past, so that few slots are any beam's: whenever caches grow, they leave the others behind.
 
 Products with weights may be in bfloat16 where all else is in float32. Rounded logits would change
@@ -64,13 +64,13 @@ class State(NamedTuple):
 
     `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
     those of the newest times. `caches` are their keys and values in each layer, `memories` those of
-    the source; `memory_bias` [B, 1, 1, S] hides padding.
+    the source; `memory_mask` [B, 1, 1, S] hides padding.
     """
 
     slots: tf.Tensor
     caches: tuple[KeysValues, ...]
     memories: tuple[KeysValues | FoldedMemory, ...]
-    memory_bias: tf.Tensor
+    memory_mask: tf.Tensor
 
 
 class CachedDecoder:
@@ -109,7 +109,8 @@ class CachedDecoder:
             *_softmax_weights(self.embedding_VD), dtype=softmax_type
         )
         self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
-        self.encoder_products = _encoder_products(model) if products == tf.int8 else {}
+        self.has_integers = products == tf.int8
+        self.encoder_products = _encoder_products(model) if self.has_integers else {}
         self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
     def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
@@ -118,6 +119,9 @@ class CachedDecoder:
         If B is statically 1, the memory is folded. After those of the layers come the memories of
         `more` cross-attentions, as they are.
         """
+        if self.has_integers:
+            with tf.control_dependencies([weight_products.assert_integers()]):
+                inputs = tf.identity(inputs)
         with linear.replaced(self.encoder_products):
             encoded, memories = self._encoded(inputs)
             others = tuple(KeysValues(*each.keys_values(encoded.states)) for each in more)
@@ -129,12 +133,12 @@ class CachedDecoder:
         layers = self.model.decoder_layers
         if inputs.shape[0] == 1 and hparams.attention_function != "additive":
             pairs = zip(self.layers, memories)
-            memories = tuple(weights.folded(memory, encoded.bias) for weights, memory in pairs)
+            memories = tuple(weights.folded(memory, encoded.mask) for weights, memory in pairs)
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
             memories=(*memories, *others),
-            memory_bias=encoded.bias,
+            memory_mask=encoded.mask,
         )
 
     def _encoded(
@@ -181,7 +185,7 @@ class CachedDecoder:
             ids,
             position,
             state,
-            bias=self._bias(state.slots, ancestry, position),
+            mask=self._mask(state.slots, ancestry, position),
             steps_left=tf.shape(ancestry)[2] - position,
         )
         return self.logits(x), state
@@ -192,7 +196,7 @@ class CachedDecoder:
         positions: tf.Tensor,
         state: State,
         *,
-        bias: tf.Tensor,
+        mask: tf.Tensor,
         steps_left: tf.Tensor,
     ) -> tuple[tf.Tensor, State]:
         """Return the decoder's outputs [B * N, D] after ids [B, N], and the new state.
@@ -201,13 +205,13 @@ class CachedDecoder:
           ids: int32 [B, N].
           positions: of the ids, whatever broadcasts to [B, N].
           state: before this step.
-          bias: [B, 1, N, C], hides slots that a query may not see.
+          mask: [B, 1, N, C], hides slots that a query may not see.
           steps_left: how many steps, this one among them, the newest slots still have room for.
         """
         num_slots = tf.shape(state.slots)[1]
         ends = tf.range(1, tf.shape(ids)[0] * self.hparams.num_heads + 1)
         step_slots = _StepSlots(
-            rows=ends * (num_slots // self.beam_size) - steps_left, bias=bias, num_slots=num_slots
+            rows=ends * (num_slots // self.beam_size) - steps_left, mask=mask, num_slots=num_slots
         )
         x = self.model.embedding(ids)
         if self.hparams.start_vector:
@@ -215,13 +219,13 @@ class CachedDecoder:
         x = tf.reshape(x + self.model.position(positions), [-1, self.hparams.d_model])
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
-            x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_bias)
+            x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_mask)
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
         return x, state._replace(caches=tuple(caches))
 
-    def _bias(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+    def _mask(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
         is_visible = is_own(slots, ancestry, self.beam_size)
         if self.hparams.attention_window:
@@ -242,7 +246,7 @@ class CachedDecoder:
         states = tf.reshape(x, [-1, self.beam_size, x.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
-    def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_bias):
+    def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_mask):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
         new_cache = cache
 
@@ -251,7 +255,7 @@ class CachedDecoder:
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
             q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            attended = self._attend(q, new_cache, slots.bias, weights.self_additive)
+            attended = self._attend(q, new_cache, slots.mask, weights.self_additive)
             return weights.self_output(attended)
 
         def cross_attention(y):
@@ -259,7 +263,7 @@ class CachedDecoder:
                 return weights.add_cross_output_bias(self._attend_folded(y, memory))
             y = self._cast(weights.q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k])
-            attended = self._attend(q, memory, memory_bias, weights.cross_additive)
+            attended = self._attend(q, memory, memory_mask, weights.cross_additive)
             return weights.cross_output(attended)
 
         def feed_forward(y):
@@ -285,14 +289,14 @@ class CachedDecoder:
         return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
 
     def _attend(
-        self, q: tf.Tensor, memory: KeysValues, bias: tf.Tensor, additive: tf.Tensor | None
+        self, q: tf.Tensor, memory: KeysValues, mask: tf.Tensor, additive: tf.Tensor | None
     ) -> tf.Tensor:
         """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
         if additive is None:
             scores = compatibility.dot(q, memory.keys)
         else:
             scores = compatibility.additive(q, memory.keys, additive)
-        weights = tf.nn.softmax(scores + bias)
+        weights = tf.nn.softmax(scores + mask)
         heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
         joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
@@ -356,7 +360,7 @@ class _StepSlots(NamedTuple):
     """Which slots a step writes, and which its beams may see; the same for all layers."""
 
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
-    bias: tf.Tensor  # [B, 1, N, C]
+    mask: tf.Tensor  # [B, 1, N, C]
     num_slots: tf.Tensor  # C
 
 
@@ -398,11 +402,11 @@ class _LayerWeights(NamedTuple):
     folding_q_bias: tf.Tensor | None
     folded_output_bias: tf.Tensor | None
 
-    def folded(self, memory: KeysValues, bias: tf.Tensor) -> FoldedMemory:
-        """Fold cross-attention to a memory [1, H, S, K] whose padding a bias [1, 1, 1, S] hides."""
+    def folded(self, memory: KeysValues, mask: tf.Tensor) -> FoldedMemory:
+        """Fold cross-attention to a memory [1, H, S, K] whose padding a mask [1, 1, 1, S] hides."""
         keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in memory)
         d_model = self.folding_q.shape[2]
-        bias_HS = tf.repeat(bias[0, :, 0], keys_HSK.shape[0], axis=0)
+        bias_HS = tf.repeat(mask[0, :, 0], keys_HSK.shape[0], axis=0)
         if self.folding_q_bias is not None:
             bias_HS += tf.matmul(keys_HSK, self.folding_q_bias)[:, :, 0]
         return FoldedMemory(

@@ -19,9 +19,10 @@ class Guesser:
     Args:
       model: which has them.
       num_guesses: P.
+      integers: whether the vocabulary's matrix, if it is known, is multiplied as 8-bit integers.
     """
 
-    def __init__(self, model: transformer.Transformer, num_guesses: int):
+    def __init__(self, model: transformer.Transformer, num_guesses: int, *, integers: bool):
         heads = model.parallel_heads
         self.num_guesses = num_guesses
         self.model = model
@@ -48,17 +49,17 @@ class Guesser:
         self.norms = (constant(heads.scale[:num_guesses]), constant(heads.bias[:num_guesses]))
         self.start = constant(heads.start)
         matrix_DV = tf.transpose(tf.cast(model.softmax_matrix(), tf.float32))
-        is_known = hasattr(matrix_DV, "numpy")
-        self.softmax = products.product(matrix_DV, dtype=tf.int8 if is_known else tf.float32)
+        integers = integers and hasattr(matrix_DV, "numpy")
+        self.softmax = products.product(matrix_DV, dtype=tf.int8 if integers else tf.float32)
 
-    def first(self, memory: cached_decoder.KeysValues, bias: tf.Tensor) -> tf.Tensor:
+    def first(self, memory: cached_decoder.KeysValues, mask: tf.Tensor) -> tf.Tensor:
         """Return int32 [B, P], what outputs may begin with; arguments as of a call."""
-        batch_size = tf.shape(bias)[0]
+        batch_size = tf.shape(mask)[0]
         states = tf.tile(self.start[None], [batch_size, 1])
-        return self(states, tf.zeros([batch_size], tf.int32), memory, bias)
+        return self(states, tf.zeros([batch_size], tf.int32), memory, mask)
 
     def __call__(
-        self, states: tf.Tensor, ids: tf.Tensor, memory: cached_decoder.KeysValues, bias: tf.Tensor
+        self, states: tf.Tensor, ids: tf.Tensor, memory: cached_decoder.KeysValues, mask: tf.Tensor
     ) -> tf.Tensor:
         """Return int32 [B, P], what may follow.
 
@@ -66,10 +67,10 @@ class Guesser:
           states: float32 [B, D], the decoder's.
           ids: int32 [B], the tokens that these chose.
           memory: keys and values [B, H, S, K] of the heads' cross-attention.
-          bias: float32 [B, 1, 1, S], hides padding.
+          mask: float32 [B, 1, 1, S], hides padding.
         """
         x = states + self.model.embedding(ids)
-        x = _normalized(x + self._attended(x, memory, bias), self.norm)
+        x = _normalized(x + self._attended(x, memory, mask), self.norm)
         y_BPD = self._to_outputs(self.activation(self.input_to_hidden(x)))
         y_BPD = _normalized(y_BPD + states[:, None] + self.bias_PD, self.norms)
         flat = tf.reshape(y_BPD, [-1, y_BPD.shape[2]])
@@ -77,7 +78,7 @@ class Guesser:
         best = tf.argmax(logits, axis=1, output_type=tf.int32)
         return tf.reshape(best, [-1, self.num_guesses])
 
-    def _attended(self, x: tf.Tensor, memory: cached_decoder.KeysValues, bias: tf.Tensor):
+    def _attended(self, x: tf.Tensor, memory: cached_decoder.KeysValues, mask: tf.Tensor):
         """Let x [B, D] attend to the memory; return float32 [B, D]."""
         cross = self.attention
         # With one query a sentence nothing is to be transposed.
@@ -87,7 +88,7 @@ class Guesser:
             scores = getattr(compatibility, cross.function)(queries, memory.keys)
         else:
             scores = compatibility.additive(queries, memory.keys, self.additive)
-        weights = tf.cast(tf.nn.softmax(scores + bias), memory.values.dtype)
+        weights = tf.cast(tf.nn.softmax(scores + mask), memory.values.dtype)
         joined = tf.reshape(tf.matmul(weights, memory.values), [-1, cross.num_heads * cross.d_v])
         return tf.cast(self.output(joined), tf.float32)
 

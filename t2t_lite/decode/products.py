@@ -14,6 +14,10 @@ row's result does not depend on the other rows:
 TensorFlow's operation takes the left factor unsigned, so c + 128 is multiplied, and 128 times the
 column's sum, which the operation adds as its bias, is taken off again.
 
+Only processors with instructions for it (AVX512 VNNI, AVX VNNI, AMX) do this. On others
+TensorFlow's operation has no output, or, where its oneDNN operations are forced on, sums that are
+wrong because they overflow. So it is tried before it is used: `has_integers`, `assert_integers`.
+
 A small kernel stays in float32: the operations that round the input would take longer than reading
 it does.
 
@@ -23,12 +27,15 @@ so small tensors whose values are known become constants.
 Shapes: R rows, I and O input and output features.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+
+from t2t_lite import errors
 
 Product = Callable[[tf.Tensor], tf.Tensor]
 
@@ -55,6 +62,36 @@ def product(kernel: tf.Tensor, bias: tf.Tensor | None = None, *, dtype: tf.DType
             return Int8Product(kernel, bias)
         dtype = tf.float32
     return FloatProduct(tf.cast(kernel, dtype), None if bias is None else tf.cast(bias, dtype))
+
+
+@functools.cache
+def has_integers() -> bool:
+    """Return whether this machine multiplies 8-bit integers exactly."""
+    with tf.init_scope():
+        return bool(_is_exact())
+
+
+def require_integers() -> None:
+    """Raise UserError where this machine does not multiply 8-bit integers exactly."""
+    if not has_integers():
+        raise errors.UserError(
+            "precision=mixed_int8 needs a processor with AVX512 VNNI, AVX VNNI or AMX, which "
+            "multiplies 8-bit integers; this one does not: take precision=mixed"
+        )
+
+
+def assert_integers() -> tf.Operation:
+    """Return what fails in a graph on a machine that does not multiply 8-bit integers exactly."""
+    message = "this processor does not multiply 8-bit integers: export with --precision=mixed"
+    return tf.debugging.Assert(_is_exact(), [message])
+
+
+def _is_exact() -> tf.Tensor:
+    """Return whether a product comes out right whose sums overflow if they are of 16 bits."""
+    with tf.init_scope():
+        ones = Int8Product(tf.ones([64, 16]), None)
+    sums = ones.sums(tf.fill([1, 64], tf.constant(255, tf.uint8)))
+    return tf.math.count_nonzero(sums == 64 * (255 - _ZERO) * _LARGEST) == 16
 
 
 def constant(tensor: tf.Tensor) -> Any:
@@ -109,10 +146,10 @@ class Int8Product:
         shifted = x * tf.math.divide_no_nan(_LARGEST, largest) + (_ZERO + 0.5)
         # The outer product: as a product of matrices it takes half as long as by broadcasting.
         scales = tf.matmul(largest, self._scales)
-        y = self._sums(tf.cast(shifted, tf.uint8)) * scales
+        y = self.sums(tf.cast(shifted, tf.uint8)) * scales
         return y if self._bias is None else y + self._bias
 
-    def _sums(self, codes: tf.Tensor) -> tf.Tensor:
+    def sums(self, codes: tf.Tensor) -> tf.Tensor:
         """Return float32 [R, O]: sum_i (codes[i] - 128) q[i, o] of codes uint8 [R, I].
 
         The weights are constants of the graph where they are used, even in a loop: only such does

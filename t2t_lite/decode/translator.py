@@ -28,6 +28,7 @@ from t2t_lite.decode import (
     candidates,
     forced,
     options,
+    products,
 )
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
@@ -125,6 +126,8 @@ class Translator:
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
       frozen: the models' weights will not change any more, so the decoder's are prepared once, not
         in every search. Products of integers need it.
+      portable: its graphs are for other machines too: what only some processors can do is not used
+        unless the options ask for it.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class Translator:
         fingerprint: str = "",
         devices: Sequence[str] = ("",),
         frozen: bool = False,
+        portable: bool = False,
     ):
         self.name = name
         self.fingerprint = fingerprint
@@ -145,7 +149,10 @@ class Translator:
         self.task = task
         self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
+        if self.options.precision == "mixed_int8":
+            products.require_integers()
         self.frozen = frozen
+        self._portable = portable
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
@@ -404,7 +411,7 @@ class Translator:
     def _new_decoder(self) -> Any:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
             if self.options.parallel_heads:
-                return blockwise.BlockDecoder(self.models[0], self.options)
+                return blockwise.BlockDecoder(self.models[0], self.options, portable=self._portable)
             return cached_decoder.of_models(self.models, self.options)
 
     def _search(

@@ -1,8 +1,9 @@
 """Multi-head attention (Section 3.2): softmax(Q K^T / sqrt(d_k)) V, h times side by side.
 
-Shapes: B batch, T queries, S memory positions, D d_model, H heads, K size of one head (d_k, d_v).
+Shapes: B batch, T queries, S memory positions (keys and values), D d_model, H heads, K size of one
+head (d_k, d_v); scores_BHTS is [B, H, T, S].
 
-Where a query may look is a float32 `bias` that broadcasts to [B, H, T, S]: 0 where it may,
+Where a query may look is a float32 `mask` that broadcasts to [B, H, T, S]: 0 where it may,
 -1e9 where it may not. It is made once a step, not once a layer.
 
 Two things are not the base model's, and stand in modules of their own: other functions of query and
@@ -28,18 +29,18 @@ MASKED = restricted.MASKED
 Compatibility = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
 
 
-def padding_bias(ids: tf.Tensor) -> tf.Tensor:
+def padding_mask(ids: tf.Tensor) -> tf.Tensor:
     """Return [B, 1, 1, S] that hides PAD: ids [[5, 1, 0]] -> [[[[0, 0, -1e9]]]]."""
     return tf.where(tf.equal(ids, vocabulary.PAD_ID), MASKED, 0.0)[:, None, None, :]
 
 
-def causal_bias(length: int | tf.Tensor) -> tf.Tensor:
+def causal_mask(length: int | tf.Tensor) -> tf.Tensor:
     """Return [1, 1, T, T] that hides what comes after each query."""
     positions = tf.range(length)
     return tf.where(positions[:, None] >= positions[None, :], 0.0, MASKED)[None, None]
 
 
-def same_segment_bias(query_segments: tf.Tensor, memory_segments: tf.Tensor) -> tf.Tensor:
+def same_segment_mask(query_segments: tf.Tensor, memory_segments: tf.Tensor) -> tf.Tensor:
     """Return [B, 1, T, S] that hides other sentences packed into the same row (ids from 1)."""
     same = tf.equal(query_segments[:, :, None], memory_segments[:, None, :])
     return tf.where(same, 0.0, MASKED)[:, None]
@@ -49,7 +50,7 @@ def scaled_dot_product_attention(
     queries: tf.Tensor,
     keys: tf.Tensor,
     values: tf.Tensor,
-    bias: tf.Tensor | None = None,
+    mask: tf.Tensor | None = None,
     *,
     scores: Compatibility = compatibility.scaled_dot,
     dropout_rate: float = 0.0,
@@ -61,24 +62,24 @@ def scaled_dot_product_attention(
       queries: [B, H, T, d_k].
       keys: [B, H, S, d_k].
       values: [B, H, S, d_v].
-      bias: float32, broadcasts to [B, H, T, S]; None hides nothing.
+      mask: float32, broadcasts to [B, H, T, S]; None hides nothing.
       scores: what stands in place of Q K^T / sqrt(d_k).
       dropout_rate: of the weights, with `noise`.
-      noise: the random bits of a training step.
+      noise: the random bits of a training step; None: no dropout.
     """
-    weights = tf.cast(attention_weights(queries, keys, bias, scores), values.dtype)
+    weights = tf.cast(attention_weights(queries, keys, mask, scores), values.dtype)
     return tf.matmul(dropout.dropout(weights, dropout_rate, noise), values)
 
 
 def attention_weights(
     queries: tf.Tensor,
     keys: tf.Tensor,
-    bias: tf.Tensor | None,
+    mask: tf.Tensor | None,
     scores: Compatibility = compatibility.scaled_dot,
 ) -> tf.Tensor:
-    """Return softmax(Q K^T / sqrt(d_k) + bias) as float32 [B, H, T, S]."""
+    """Return softmax(Q K^T / sqrt(d_k) + mask) as float32 [B, H, T, S]."""
     scores_BHTS = scores(queries, keys)
-    return tf.nn.softmax(scores_BHTS if bias is None else scores_BHTS + bias)
+    return tf.nn.softmax(scores_BHTS if mask is None else scores_BHTS + mask)
 
 
 class MultiHeadAttention(keras.layers.Layer):
@@ -101,7 +102,7 @@ class MultiHeadAttention(keras.layers.Layer):
       use_bias: whether queries and outputs have biases.
       function: "scaled_dot", "dot" or "additive": see compatibility.
       window: of self-attention, how many positions away it looks; 0 for any. See restricted.
-      causal: with a window, whether it looks only at what is before.
+      causal: with a window, whether it looks only at what is before; without one a mask says so.
     """
 
     def __init__(
@@ -156,15 +157,15 @@ class MultiHeadAttention(keras.layers.Layer):
                 initializer=keras.initializers.RandomUniform(-limit, limit),
             )
 
-    def call(self, x, memory=None, *, keys_values=None, bias=None, noise=None):
+    def call(self, x, memory=None, *, keys_values=None, attention_mask=None, noise=None):
         """Attend from x [B, T, D] to memory [B, S, D], or to x itself.
 
         Args:
           x: [B, T, D].
           memory: [B, S, D] in cross-attention, otherwise None.
-          keys_values: what `keys_values` makes of a memory, in place of it.
-          bias: float32, broadcasts to [B, H, T, S].
-          noise: the random bits of a training step.
+          keys_values: instead of a memory, what `keys_values` has made of it once for all calls.
+          attention_mask: float32, broadcasts to [B, H, T, S].
+          noise: the random bits of a training step; None: no dropout.
 
         Returns:
           [B, T, D] in the compute type.
@@ -176,7 +177,8 @@ class MultiHeadAttention(keras.layers.Layer):
             queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
         if self.use_bias:
             queries += tf.cast(self.query_bias(), queries.dtype)
-        _record(self, Attended(queries, keys, bias, self._weights))
+        # For pictures and guided alignment; nothing is computed unless they ask.
+        _record(self, Attended(queries, keys, attention_mask, self._weights))
         attend = functools.partial(
             scaled_dot_product_attention,
             scores=self.scores,
@@ -187,7 +189,7 @@ class MultiHeadAttention(keras.layers.Layer):
             attend = functools.partial(
                 restricted.in_blocks, attend, window=self.window, causal=self.causal
             )
-        heads_BHTK = attend(queries, keys, values, bias)
+        heads_BHTK = attend(queries, keys, values, attention_mask)
         # [B, H, T, K] --> [B, T, H, K] --> [B, T, H K]
         heads_BTHK = tf.transpose(heads_BHTK, [0, 2, 1, 3])
         shape = tf.shape(heads_BTHK)
@@ -209,11 +211,11 @@ class MultiHeadAttention(keras.layers.Layer):
             return compatibility.additive(queries, keys, vectors)
         return getattr(compatibility, self.function)(queries, keys)
 
-    def _weights(self, queries, keys, bias) -> tf.Tensor:
+    def _weights(self, queries, keys, mask) -> tf.Tensor:
         if self.window:
-            band = restricted.band_bias(tf.shape(keys)[2], self.window, causal=self.causal)
-            bias = band if bias is None else band + bias
-        return attention_weights(queries, keys, bias, self.scores)
+            band = restricted.band_mask(tf.shape(keys)[2], self.window, causal=self.causal)
+            mask = band if mask is None else band + mask
+        return attention_weights(queries, keys, mask, self.scores)
 
     def keys_values(self, memory: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Return cross-attention's keys [B, H, S, d_k] and values [B, H, S, d_v] of a memory
@@ -267,13 +269,13 @@ class Attended(NamedTuple):
 
     queries: tf.Tensor
     keys: tf.Tensor
-    bias: tf.Tensor | None
+    mask: tf.Tensor | None
     compute: Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], tf.Tensor]
 
     def weights(self, num_heads: int | None = None) -> tf.Tensor:
         """Return the weights, without dropout, of all or only the first heads: float32
         [B, H, T, S]."""
-        return self.compute(self.queries[:, :num_heads], self.keys[:, :num_heads], self.bias)
+        return self.compute(self.queries[:, :num_heads], self.keys[:, :num_heads], self.mask)
 
 
 _attended: contextvars.ContextVar[dict[str, Attended] | None] = contextvars.ContextVar(

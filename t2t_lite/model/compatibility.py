@@ -12,9 +12,11 @@ Shapes: B batch, H heads, T queries, S keys, K size of one head.
 
 import tensorflow as tf
 
-# As many queries are computed at once; of more one after the other, since [B, H, T, S, K] is K
-# times what the scores take.
+# So many queries are computed at once whatever the other sizes: decoding has one for each beam.
 _FEW = 8
+# Of more as many at once as have so many sums q + k, since [B, H, T, K, S] is K times what the
+# scores take. They are 1 MiB, which stays in a core's cache.
+_MOST_SUMS = 2**18
 
 
 def scaled_dot(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
@@ -36,21 +38,39 @@ def additive(queries: tf.Tensor, keys: tf.Tensor, vectors: tf.Tensor) -> tf.Tens
       keys: [B, H, S, K].
       vectors: v of each head, [H, K].
 
-    Memory is O(B H S K) for any T, in training too: the gradient computes tanh again.
+    Memory is that of the scores and of 2^18 sums q + k, or those of one query where they are more,
+    in training too: the gradient computes tanh again.
     """
+    keys_BHKS = tf.transpose(keys, [0, 1, 3, 2])
     if (queries.shape[2] or _FEW + 1) <= _FEW:
-        return _additive(queries[:, :, :, None], keys[:, :, None], vectors[:, None, None])
-    one_query = tf.recompute_grad(_additive)
-    scores_TBHS = tf.map_fn(
-        lambda query_BHK: one_query(query_BHK[:, :, None], keys, vectors[:, None]),
-        tf.transpose(queries, [2, 0, 1, 3]),
+        return _additive(queries, keys_BHKS, vectors)
+    batch, heads, num_queries, size = tf.unstack(tf.shape(queries))
+    num_keys = tf.shape(keys)[2]
+    # At least 1 also where there is no row, query or key.
+    sums_of_query = tf.maximum(batch * heads * num_keys * size, 1)
+    most_queries = tf.maximum(_MOST_SUMS // sums_of_query, 1)
+    num_chunks = tf.maximum(-(-num_queries // most_queries), 1)
+    chunk = -(-num_queries // num_chunks)
+    some_queries = tf.recompute_grad(_additive)
+    # [B, H, T, K] --> [chunks, B, H, chunk, K], the last chunk filled up with zeros
+    chunks = tf.pad(queries, [[0, 0], [0, 0], [0, num_chunks * chunk - num_queries], [0, 0]])
+    chunks = tf.reshape(chunks, [batch, heads, num_chunks, chunk, size])
+    scores = tf.map_fn(
+        lambda queries: some_queries(queries, keys_BHKS, vectors),
+        tf.transpose(chunks, [2, 0, 1, 3, 4]),
         fn_output_signature=tf.float32,
     )
-    return tf.transpose(scores_TBHS, [1, 2, 0, 3])
+    # [chunks, B, H, chunk, S] --> [B, H, T, S]
+    shape = [batch, heads, num_chunks * chunk, num_keys]
+    scores = tf.reshape(tf.transpose(scores, [1, 2, 0, 3, 4]), shape)
+    return scores[:, :, :num_queries]
 
 
 def _additive(queries: tf.Tensor, keys: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:
-    """Return v . tanh(q + k) over the last axis of what broadcasts."""
-    return tf.reduce_sum(
-        tf.cast(tf.tanh(queries + keys), tf.float32) * tf.cast(vectors, tf.float32), axis=-1
-    )
+    """Return v . tanh(q + k), float32 [B, H, T, S], of keys [B, H, K, S].
+
+    A sum over the last axis would not be compiled to vector instructions.
+    """
+    z_BHTKS = tf.tanh(queries[..., None] + keys[:, :, None])
+    v_HK = tf.cast(vectors, tf.float32)
+    return tf.reduce_sum(tf.cast(z_BHTKS, tf.float32) * v_HK[:, None, :, None], axis=3)

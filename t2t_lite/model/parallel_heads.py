@@ -26,11 +26,11 @@ NAME = "parallel_heads"
 
 
 class Memory(NamedTuple):
-    """What the heads see of the source: keys and values [B, H, S, K], a bias that hides padding."""
+    """What the heads see of the source: keys and values [B, H, S, K], a mask that hides padding."""
 
     keys: tf.Tensor
     values: tf.Tensor
-    bias: tf.Tensor
+    mask: tf.Tensor
 
 
 class ParallelHeads(keras.layers.Layer):
@@ -88,7 +88,7 @@ class ParallelHeads(keras.layers.Layer):
         """
         x = states + embedded
         keys_values = memory.keys, memory.values
-        attended = self.cross_attention(x, keys_values=keys_values, bias=memory.bias)
+        attended = self.cross_attention(x, keys_values=keys_values, attention_mask=memory.mask)
         x = self.norm(x + tf.cast(attended, tf.float32))
         hidden = linear.project(x, self.kernel_1, self.compute_dtype)
         hidden = self.activation(linear.add_bias(hidden, tf.convert_to_tensor(self.bias_1)))

@@ -1,8 +1,9 @@
 """Restricted self-attention (Section 4, Table 1): a position sees r positions to either side.
 
-In a decoder it sees r before it. Positions are cut into blocks of r, and each block attends to
-itself and to its neighbours, which hold all that it may see; a band hides the rest of them. So time
-and memory grow with n r instead of n^2, and the path between distant positions with n / r.
+That is 2 r + 1 positions with its own. In a decoder it sees r before it. Positions are cut into
+blocks of r, and each block attends to itself and to its neighbours, which hold all that it may see;
+a band hides the rest of them. So time and memory grow with n r instead of n^2, and the path between
+distant positions with n / r.
 
     r = 2, causal       keys   0 1 2 3 4 5
     block of queries 2, 3      x x x .        3 sees 1, 2, 3
@@ -19,7 +20,7 @@ import tensorflow as tf
 MASKED = -1e9  # as in attention
 
 
-def band_bias(length: int | tf.Tensor, window: int, *, causal: bool) -> tf.Tensor:
+def band_mask(length: int | tf.Tensor, window: int, *, causal: bool) -> tf.Tensor:
     """Return [1, 1, T, T] that hides what is further away than `window`, or comes after."""
     positions = tf.range(length)
     return _band(positions, positions, window, causal=causal)[None, None]
@@ -30,19 +31,19 @@ def in_blocks(
     queries: tf.Tensor,
     keys: tf.Tensor,
     values: tf.Tensor,
-    bias: tf.Tensor | None,
+    mask: tf.Tensor | None,
     *,
     window: int,
     causal: bool,
 ) -> tf.Tensor:
-    """Return what attention with band_bias returns, [B, H, T, d_v], in O(T window) time and memory.
+    """Return what attention with band_mask returns, [B, H, T, d_v], in O(T window) time and memory.
 
     Args:
-      attend: attention of queries, keys, values and a bias, of any batch and lengths.
+      attend: attention of queries, keys, values and a mask, of any batch and lengths.
       queries: [B, H, T, d_k].
       keys: [B, H, T, d_k].
       values: [B, H, T, d_v].
-      bias: float32 [B, 1, 1, T] that hides padding, or None.
+      mask: float32 [B, 1, 1, T] that hides padding, or None.
       window: how many positions away one may look.
       causal: whether only what is before a position may be seen, and itself.
     """
@@ -64,7 +65,7 @@ def in_blocks(
         return tf.concat(shifted, axis=2)
 
     # Positions before the first and after the last are hidden as padding is.
-    is_hidden = tf.zeros([batch, 1, 1, length]) if bias is None else bias
+    is_hidden = tf.zeros([batch, 1, 1, length]) if mask is None else mask
     hidden_BC1W1 = with_neighbours(tf.transpose(is_hidden, [0, 1, 3, 2]), MASKED)
     band = _band(tf.range(size, 2 * size), tf.range((num_sides + 1) * size), window, causal=causal)
     bias_BC1RW = band + tf.transpose(hidden_BC1W1, [0, 1, 3, 2])

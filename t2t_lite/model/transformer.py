@@ -29,11 +29,11 @@ from t2t_lite.text import vocabulary
 class EncoderOutput(NamedTuple):
     """What the decoder sees of a source.
 
-    States [B, S, D], the bias that hides padding, and in packed rows the segments [B, S].
+    States [B, S, D], the mask that hides padding, and in packed rows the segments [B, S].
     """
 
     states: tf.Tensor
-    bias: tf.Tensor
+    mask: tf.Tensor
     segments: tf.Tensor | None = None
 
 
@@ -89,11 +89,13 @@ class _StackLayer(keras.layers.Layer):
 class EncoderLayer(_StackLayer):
     """Self-attention and a feed-forward network, each with dropout, residual and layer norm."""
 
-    def call(self, x, bias, noise=None):
-        """Map x [B, S, D] to [B, S, D]; `bias` hides padding."""
+    def call(self, x, padding_mask, noise=None):
+        """Map x [B, S, D] to [B, S, D]."""
         add = self._residual(noise)
         x = add(
-            x, lambda y: self.self_attention(y, bias=bias, noise=noise), self.self_attention_norm
+            x,
+            lambda y: self.self_attention(y, attention_mask=padding_mask, noise=noise),
+            self.self_attention_norm,
         )
         return add(x, lambda y: self.feed_forward(y, noise=noise), self.feed_forward_norm)
 
@@ -113,15 +115,19 @@ class DecoderLayer(_StackLayer):
         self.cross_attention.build()
         self.cross_attention_norm.build()
 
-    def call(self, x, bias, encoded, noise=None):
-        """Map x [B, T, D] to [B, T, D], given the source (EncoderOutput) and the causal `bias`."""
+    def call(self, x, causal_mask, encoded, noise=None):
+        """Map x [B, T, D] to [B, T, D], given the source (EncoderOutput)."""
         add = self._residual(noise)
         x = add(
-            x, lambda y: self.self_attention(y, bias=bias, noise=noise), self.self_attention_norm
+            x,
+            lambda y: self.self_attention(y, attention_mask=causal_mask, noise=noise),
+            self.self_attention_norm,
         )
         x = add(
             x,
-            lambda y: self.cross_attention(y, encoded.states, bias=encoded.bias, noise=noise),
+            lambda y: self.cross_attention(
+                y, encoded.states, attention_mask=encoded.mask, noise=noise
+            ),
             self.cross_attention_norm,
         )
         return add(x, lambda y: self.feed_forward(y, noise=noise), self.feed_forward_norm)
@@ -160,6 +166,7 @@ class Transformer(keras.Model):
         if hparams.embeddings == "separate":
             self.source_embedding = matrix("source_embedding", source_rows)
             self.softmax = matrix("softmax")
+        # Models that other systems have trained may have these (see config.HParams).
         if hparams.source_vector:
             self.source_vector = embedding.AddedVector(hparams.d_model, name="source_vector")
         if hparams.start_vector:
@@ -184,6 +191,7 @@ class Transformer(keras.Model):
         if hparams.pre_norm:
             self.encoder_norm = _norm(hparams, "encoder_norm")
             self.decoder_norm = _norm(hparams, "decoder_norm")
+        # Not attention's heads: they guess all tokens of a block but the first (see the module).
         if hparams.parallel_heads:
             self.parallel_heads = parallel_heads.ParallelHeads(
                 hparams.parallel_heads - 1,
@@ -224,19 +232,19 @@ class Transformer(keras.Model):
         if not self.hparams.source_eos:
             inputs, packing = _without_eos(inputs, packing)
         if packing is None:
-            bias = attention.padding_bias(inputs)
+            mask = attention.padding_mask(inputs)
             positions = tf.range(tf.shape(inputs)[1])
         else:
-            bias = attention.same_segment_bias(packing.segments, packing.segments)
+            mask = attention.same_segment_mask(packing.segments, packing.segments)
             positions = packing.positions
         x = self.source_embedding(inputs) + self.position(positions)
         if self.hparams.source_vector:
             x = self.source_vector(x)
         x = dropouts.dropout(x, self.hparams.dropout, noise)
         for layer in self.encoder_layers:
-            x = layer(x, bias, noise=noise)
+            x = layer(x, mask, noise=noise)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
-        return EncoderOutput(x, bias, packing.segments if packing else None)
+        return EncoderOutput(x, mask, packing.segments if packing else None)
 
     def decode(
         self,
@@ -253,22 +261,22 @@ class Transformer(keras.Model):
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
         # Restricted self-attention hides what comes after in its own blocks.
-        bias = None
+        mask = None
         if not self.hparams.attention_window:
-            bias = attention.causal_bias(targets.shape[1] or tf.shape(targets)[1])
+            mask = attention.causal_mask(targets.shape[1] or tf.shape(targets)[1])
         positions = tf.range(tf.shape(targets)[1])
         if packing is not None:
-            assert bias is not None
+            assert mask is not None
             positions = packing.positions
             x *= tf.cast(positions > 0, x.dtype)[..., None]
-            bias += attention.same_segment_bias(packing.segments, packing.segments)
-            memory_bias = attention.same_segment_bias(packing.segments, encoded.segments)
-            encoded = encoded._replace(bias=memory_bias)
+            mask += attention.same_segment_mask(packing.segments, packing.segments)
+            memory_mask = attention.same_segment_mask(packing.segments, encoded.segments)
+            encoded = encoded._replace(mask=memory_mask)
         if self.hparams.start_vector:
             x = tf.where((positions == 0)[..., None], self.start_vector(x), x)
         x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
         for layer in self.decoder_layers:
-            x = layer(x, bias, encoded, noise=noise)
+            x = layer(x, mask, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
 
     def guesses(

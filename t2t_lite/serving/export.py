@@ -22,10 +22,8 @@ import tensorflow as tf
 from t2t_lite import errors, locks
 from t2t_lite.decode import options, translator
 from t2t_lite.run import output_dir as output_dirs
-from t2t_lite.serving import signatures, warmup
+from t2t_lite.serving import exported, signatures, warmup
 
-EXTRA = "assets.extra"
-OPTIONS_FILE = "t2t_lite.json"
 BATCHING_FILE = "batching_params.pbtxt"
 # Read by tensorflow_model_server --enable_batching --enable_per_model_batching_parameters.
 # Any size of batch runs, so none is padded (no allowed_batch_sizes), and a large one is cut into
@@ -95,15 +93,6 @@ def versions(export_dir: str | os.PathLike[str]) -> list[int]:
     return sorted(int(name) for name in names if name.isdecimal())
 
 
-def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return what an exported version says of itself: its options, signatures, ..."""
-    file = pathlib.Path(path) / EXTRA / OPTIONS_FILE
-    try:
-        return json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise errors.UserError(f"{path} was not written by t2t-lite-exporter: no {file}") from None
-
-
 def _refuse(changes: dict[str, Any]) -> None:
     """Raise UserError for decoding options that an export cannot honour."""
     defaults = {field.name: field.default for field in dataclasses.fields(options.DecodeOptions)}
@@ -125,7 +114,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
     except tf.errors.OpError as error:  # a full disk, met by TensorFlow and not by Python
         reason = error.message.rpartition("}} ")[2]
         raise errors.UserError(f"the export cannot be written: {reason}") from error
-    extra = path / EXTRA
+    extra = path / exported.EXTRA
     extra.mkdir()
     record = {
         "problem": problem,
@@ -137,7 +126,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
     }
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)
     (path / BATCHING_FILE).write_text(_BATCHING, "utf-8")
-    (extra / OPTIONS_FILE).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    (extra / exported.OPTIONS_FILE).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
 
 def _remove_leftovers(export_dir: pathlib.Path) -> None:

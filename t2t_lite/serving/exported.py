@@ -1,15 +1,36 @@
 """An export used from Python, without a server: text in, text out."""
 
+import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
+from t2t_lite.decode import products
 from t2t_lite.serving import protocol
+
+EXTRA = "assets.extra"
+OPTIONS_FILE = "t2t_lite.json"
+
+
+def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return what an exported version says of itself: its options, signatures, ..."""
+    file = pathlib.Path(path) / EXTRA / OPTIONS_FILE
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise errors.UserError(f"{path} was not written by t2t-lite-exporter: no {file}") from None
+
+
+def require_processor(path: str | os.PathLike[str]) -> None:
+    """Raise UserError where an exported version multiplies as this processor cannot."""
+    says_so = (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists()
+    if says_so and recorded(path)["options"].get("precision") == "mixed_int8":
+        products.require_integers()
 
 
 class Output(NamedTuple):
@@ -34,6 +55,7 @@ class Exported:
         import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
         self.path = path
+        require_processor(path)
         self._loaded = tf.saved_model.load(str(path))
 
     def translate(self, texts: Sequence[str]) -> list[Output]:

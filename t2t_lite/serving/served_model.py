@@ -16,7 +16,7 @@ from google.protobuf import json_format
 from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
 
 from t2t_lite import errors
-from t2t_lite.serving import batcher, protocol
+from t2t_lite.serving import batcher, exported, protocol
 
 Arrays = dict[str, np.ndarray]
 _LOAD_TRIES = 5  # a version's folder may still be copied
@@ -37,6 +37,7 @@ class Version:
     ):
         self.path = path
         self.number = int(path.name)
+        exported.require_processor(path)
         self._loaded = tf.saved_model.load(str(path))
         self._specs = {
             name: function.structured_input_signature[1]

@@ -187,7 +187,7 @@ class ServingModel(tf.Module):
         kept = dataclasses.replace(model.options, return_beams=num_kept)
         # Rounded weights are restored in every call; others are prepared once.
         frozen = isinstance(self._weights, weights.Weights)
-        model = translator.Translator(model.models, model.task, kept, frozen=frozen)
+        model = translator.Translator(model.models, model.task, kept, frozen=frozen, portable=True)
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             with self._weights.used():

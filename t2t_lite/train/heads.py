@@ -96,7 +96,7 @@ def losses(
     start = tf.cast(tf.convert_to_tensor(heads.start), states.dtype)
     start = tf.broadcast_to(start, tf.shape(states[:, :1]))
     keys, values = heads.cross_attention.keys_values(sources)
-    memory = parallel_heads.Memory(keys, values, encoded.bias)
+    memory = parallel_heads.Memory(keys, values, encoded.mask)
     guesses_BTPD = model.guesses(tf.concat([start, states], axis=1), targets, memory)
     num_heads = guesses_BTPD.shape[2]
 

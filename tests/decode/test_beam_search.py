@@ -233,7 +233,10 @@ def test_a_sentence_does_not_depend_on_its_batch():
     together = _search(model, sentences, limits, **settings)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         alone = _search(model, [sentence], [limit], **settings)
-        assert _hypotheses(together, b) == _hypotheses(alone, 0)
+        for one, other in zip(_hypotheses(together, b), _hypotheses(alone, 0), strict=True):
+            assert (one[0], one[2]) == (other[0], other[2])
+            # Some processors' vector exponential differs in the last bit from the single one.
+            assert one[1] == pytest.approx(other[1], rel=1e-6)
 
 
 def test_fewer_kept_are_the_first_of_more():

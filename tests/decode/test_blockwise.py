@@ -9,7 +9,7 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import blockwise, candidates, options, translator
+from t2t_lite.decode import blockwise, candidates, options, products, translator
 from t2t_lite.model import parallel_heads
 
 pytestmark = pytest.mark.integration  # each traces several graphs
@@ -163,8 +163,10 @@ def test_outputs_do_not_depend_on_the_batch():
 
 
 @pytest.mark.parametrize("precision", ["mixed", "mixed_int8"])
-def test_rounded_products_choose_as_greedy_decoding_does(precision):
+def test_rounded_products_choose_as_greedy_decoding_does(precision, request):
     """Integers are those of a row alone; what bfloat16 sums in another order is the same here."""
+    if precision == "mixed_int8":
+        request.getfixturevalue("integers")
     model, inputs = _model(), _inputs()
     greedy = translator.Translator(
         model,
@@ -193,7 +195,7 @@ def test_guesses_are_those_of_the_models_heads():
         states, ids = tf.random.normal([8, 1, model.hparams.d_model]), tf.range(5, 13)
         encoded = model.encode(inputs)
         keys_values = model.parallel_heads.cross_attention.keys_values(encoded.states)
-        memory = parallel_heads.Memory(*keys_values, encoded.bias)
+        memory = parallel_heads.Memory(*keys_values, encoded.mask)
         start = tf.tile(model.parallel_heads.start[None, None], [8, 1, 1])
         for decoder_states, decoder_ids in ((states, ids), (start, tf.zeros([8], tf.int32))):
             guessed = model.guesses(decoder_states, decoder_ids[:, None], memory)
@@ -206,6 +208,16 @@ def test_guesses_are_those_of_the_models_heads():
                 else:
                     found = decoder.first_proposals(state)
                 np.testing.assert_array_equal(found, expected[rows])
+
+
+def test_what_is_portable_guesses_without_integers(monkeypatch):
+    monkeypatch.setattr(products, "_LARGE", 1)  # the test's model has only small kernels
+    monkeypatch.setattr(products, "has_integers", lambda: True)
+    model = _model()
+    decode_options = options.for_model(model.hparams, beam_size=1, parallel_heads=4)
+    for portable, kind in ((False, products.Int8Product), (True, products.FloatProduct)):
+        decoder = blockwise.BlockDecoder(model, decode_options, portable=portable)
+        assert isinstance(decoder._guesser.softmax, kind)
 
 
 def test_a_prefix_is_what_outputs_begin_with():

@@ -116,6 +116,7 @@ def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases, batc
             assert np.abs(logits[:, n] - expected).max() < 0.02 * np.abs(expected).max()
 
 
+@pytest.mark.usefixtures("integers")
 def test_integers_of_the_encoder_follow_the_model(monkeypatch):
     monkeypatch.setattr(products, "_LARGE", 16)
     model = _model()

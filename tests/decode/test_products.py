@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from t2t_lite import errors
 from t2t_lite.decode import products
 
 RNG = np.random.default_rng(1)
@@ -36,6 +37,7 @@ def _int8(x, bias=None):
     return _looped(bias)(x)
 
 
+@pytest.mark.usefixtures("integers")
 def test_integers_are_multiplied_as_defined():
     x = _rows(6)
     largest = np.abs(x).max(axis=1, keepdims=True)
@@ -49,6 +51,7 @@ def test_integers_are_multiplied_as_defined():
     assert np.median(np.abs(_int8(x) - expected) / step) < 1e-3
 
 
+@pytest.mark.usefixtures("integers")
 def test_rounding_costs_about_a_hundredth():
     x = _rows(40)
     exact = x @ KERNEL + BIAS
@@ -58,6 +61,7 @@ def test_rounding_costs_about_a_hundredth():
     assert 0.004 < error < 0.015
 
 
+@pytest.mark.usefixtures("integers")
 def test_a_row_does_not_depend_on_others():
     # The weights that are kept are in an order that may suit one number of rows only.
     x, product = _rows(200), _looped()
@@ -67,6 +71,7 @@ def test_a_row_does_not_depend_on_others():
         np.testing.assert_allclose(product(x[:num_rows]), together[:num_rows], rtol=1e-5)
 
 
+@pytest.mark.usefixtures("integers")
 def test_zeros_give_the_bias():
     y = _int8(np.zeros([2, 257], np.float32), bias=tf.constant(BIAS))
     np.testing.assert_array_equal(y, [BIAS, BIAS])
@@ -90,3 +95,37 @@ def test_unknown_weights_are_not_rounded_to_integers():
 
     with pytest.raises(ValueError, match="known weights"):
         make(tf.constant(KERNEL))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda sums: tf.zeros([0]),  # TensorFlow's operation where it does nothing
+        lambda sums: (
+            sums - 128 * (2 * 255 * 127 - 32767)
+        ),  # pairs stop at the largest 16-bit number
+    ],
+)
+def test_a_processor_without_exact_products_is_refused(monkeypatch, wrong):
+    products.has_integers.cache_clear()
+    exact = tf.fill([1, 16], 64.0 * 127 * 127)
+    monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: exact)
+    assert products.has_integers()
+    products.require_integers()
+    products.has_integers.cache_clear()
+    monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: wrong(exact))
+    with pytest.raises(errors.UserError, match="take precision=mixed"):
+        products.require_integers()
+    products.has_integers.cache_clear()
+
+
+def test_a_graph_on_such_a_processor_fails(monkeypatch):
+    monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: tf.zeros([1, 16]))
+
+    @tf.function(autograph=False)
+    def identity(x):
+        with tf.control_dependencies([products.assert_integers()]):
+            return tf.identity(x)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="8-bit integers"):
+        identity(1.0)

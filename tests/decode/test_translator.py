@@ -188,6 +188,7 @@ def test_a_frozen_translator_is_the_same(translate):
         assert _same(result, expected)
 
 
+@pytest.mark.usefixtures("integers")
 def test_products_of_integers_give_nearly_the_same_scores(translate, monkeypatch):
     monkeypatch.setattr(products, "_LARGE", 1)  # the test's model has only small kernels
     rounded = translator.Translator(
@@ -200,6 +201,14 @@ def test_products_of_integers_give_nearly_the_same_scores(translate, monkeypatch
     differences = [abs(one.score - other.score) for one, other in zip(results, expected)]
     # A hundredth in every product; a random model's second output is often nearly as good.
     assert 0 < np.median([d for d, text in zip(differences, TEXTS) if text.strip()]) < 0.1
+
+
+def test_products_of_integers_want_a_processor_that_has_them(monkeypatch):
+    monkeypatch.setattr(products, "has_integers", lambda: False)
+    with pytest.raises(errors.UserError, match="mixed_int8 needs a processor"):
+        translator.Translator(
+            tiny_run.model(), tiny_run.task(), _options(precision="mixed_int8"), frozen=True
+        )
 
 
 def test_one_text_is_not_a_list(translate):

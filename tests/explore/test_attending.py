@@ -63,11 +63,11 @@ def test_the_best_outputs_weights_are_those_of_the_search(model):
     decoder = cached_decoder.CachedDecoder(model.models[0], 1)
     attend = decoder._attend
 
-    def attend_and_tell(q, memory, bias, additive):
-        scores = tf.matmul(q, memory.keys, transpose_b=True) + bias
+    def attend_and_tell(q, memory, mask, additive):
+        scores = tf.matmul(q, memory.keys, transpose_b=True) + mask
         kind = "cross" if memory.keys.shape[2] == len(translation.source_ids) else "decoder"
         seen[kind].append(tf.nn.softmax(scores).numpy()[0, :, 0])
-        return attend(q, memory, bias, additive)
+        return attend(q, memory, mask, additive)
 
     decoder._attend = attend_and_tell
     num_steps = len(translation.ids)

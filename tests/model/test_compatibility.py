@@ -1,5 +1,7 @@
 """The three functions of Section 3.2.1 against numpy, their gradients, and in the model."""
 
+import re
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -35,26 +37,71 @@ def test_additive_is_bahdanaus_with_both_matrices_in_the_projections():
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
-def test_one_query_after_the_other_is_all_at_once(in_graph):
-    """Values and gradients of a map over many queries are those of the plain formula."""
+def _plain(q, k, v):
+    return tf.einsum("bhtsk,hk->bhts", tf.tanh(q[:, :, :, None] + k[:, :, None]), v)
+
+
+def _scores_and_gradients(function, inputs, weights):
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        scores = function(*inputs)
+        value = tf.reduce_sum(scores * weights)
+    return scores, tape.gradient(value, inputs)
+
+
+@pytest.mark.parametrize("most_sums", [1, 600, 2**18], ids=["one_query", "chunks", "at_once"])
+@pytest.mark.parametrize("way", ["eager", "graph", "compiled"])
+def test_chunks_of_queries_are_all_at_once(way, most_sums, monkeypatch):
+    """Values and gradients of a map over queries are those of the plain formula; 20 queries make 7
+    chunks of 3, the last one filled up, where 600 sums may be made at once: each has 168."""
+    monkeypatch.setattr(compatibility, "_MOST_SUMS", most_sums)
     inputs = _normal(2, 3, 20, 4), _normal(2, 3, 7, 4), _normal(3, 4)
     weights = _normal(2, 3, 20, 7)
 
-    def plain(q, k, v):
-        return tf.einsum("bhtsk,hk->bhts", tf.tanh(q[:, :, :, None] + k[:, :, None]), v)
+    def run(*inputs):
+        return _scores_and_gradients(compatibility.additive, inputs, weights)
 
-    def scores_and_gradients(function):
-        with tf.GradientTape() as tape:
-            tape.watch(inputs)
-            scores = function(*inputs)
-            value = tf.reduce_sum(scores * weights)
-        return scores, tape.gradient(value, inputs)
-
-    run = tf.function(scores_and_gradients, autograph=False) if in_graph else scores_and_gradients
-    ours, expected = run(compatibility.additive), run(plain)
-    for a, b in zip(tf.nest.flatten(ours), tf.nest.flatten(expected)):
+    if way == "graph":  # which does not know the sizes
+        unknown = [tf.TensorSpec([None, 3, None, 4])] * 2
+        run = tf.function(run, autograph=False, input_signature=[*unknown, tf.TensorSpec([3, 4])])
+    elif way == "compiled":
+        run = tf.function(run, autograph=False, jit_compile=True)
+    expected = _scores_and_gradients(_plain, inputs, weights)
+    for a, b in zip(tf.nest.flatten(run(*inputs)), tf.nest.flatten(expected)):
         np.testing.assert_allclose(a, b, atol=1e-5)
+
+
+@pytest.mark.parametrize("sizes", [(0, 20, 5), (2, 0, 5), (2, 20, 0)])
+def test_without_rows_queries_or_keys_there_are_no_scores(sizes):
+    batch, num_queries, num_keys = sizes
+    unknown = [tf.TensorSpec([None, 3, None, 4])] * 2
+    run = tf.function(
+        compatibility.additive,
+        autograph=False,
+        input_signature=[*unknown, tf.TensorSpec([3, 4])],
+    )
+    inputs = _normal(batch, 3, num_queries, 4), _normal(batch, 3, num_keys, 4), _normal(3, 4)
+    assert run(*inputs).shape == (batch, 3, num_queries, num_keys)
+
+
+def test_memory_of_additive_attention_does_not_grow_with_queries_times_keys_times_size(monkeypatch):
+    """No tensor of the compiled gradient is larger than the scores or than _MOST_SUMS."""
+    monkeypatch.setattr(compatibility, "_MOST_SUMS", 2**13)
+    inputs = _normal(2, 3, 64, 16), _normal(2, 3, 32, 16), _normal(3, 16)
+    weights = _normal(2, 3, 64, 32)
+
+    def largest(function):
+        run = tf.function(
+            lambda *inputs: _scores_and_gradients(function, inputs, weights)[1],
+            autograph=False,
+            jit_compile=True,
+        )
+        hlo = run.experimental_get_compiler_ir(*inputs)(stage="optimized_hlo")
+        shapes = re.findall(r"f32\[([\d,]+)\]", hlo)
+        return max(np.prod([int(size) for size in shape.split(",")]) for shape in shapes)
+
+    assert largest(compatibility.additive) <= 2 * 3 * 64 * 32
+    assert largest(_plain) >= 2 * 3 * 64 * 32 * 16
 
 
 @pytest.mark.parametrize("function", ["scaled_dot", "dot", "additive"])
@@ -63,7 +110,7 @@ def test_a_layer_attends_by_its_function(function):
     layer.build()
     x = _normal(2, 5, 6)
     with attention.recording() as attended:
-        output = layer(x, bias=attention.causal_bias(5))
+        output = layer(x, attention_mask=attention.causal_mask(5))
     (weights,) = (each.weights() for each in attended.values())
     q, k, v = (
         tf.transpose(tf.reshape(part, [2, 5, 2, 4]), [0, 2, 1, 3])
@@ -74,7 +121,7 @@ def test_a_layer_attends_by_its_function(function):
         "scaled_dot": lambda: compatibility.dot(q, k) / 2,
         "additive": lambda: compatibility.additive(q, k, layer.additive.value),
     }[function]()
-    expected = tf.nn.softmax(scores + attention.causal_bias(5))
+    expected = tf.nn.softmax(scores + attention.causal_mask(5))
     np.testing.assert_allclose(weights, expected, atol=1e-5)
     heads = tf.reshape(tf.transpose(expected @ v, [0, 2, 1, 3]), [2, 5, 8])
     np.testing.assert_allclose(output, heads @ layer.output_kernel, atol=1e-5)

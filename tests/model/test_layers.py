@@ -74,23 +74,23 @@ def test_multi_head_attention_equals_the_formula_head_by_head(d_k, d_v, cross):
     if cross:
         q = layer.q.numpy()
         k, v = np.split(layer.kv.numpy(), [heads * d_k], axis=1)
-        bias = attention.padding_bias(tf.constant([[4, 5, 6, 7, 8, 9, 1], [4, 5, 1, 0, 0, 0, 0]]))
+        mask = attention.padding_mask(tf.constant([[4, 5, 6, 7, 8, 9, 1], [4, 5, 1, 0, 0, 0, 0]]))
     else:
         q, k, v = np.split(layer.qkv.numpy(), [heads * d_k, 2 * heads * d_k], axis=1)
-        bias = attention.causal_bias(5)
+        mask = attention.causal_mask(5)
     expected = np.zeros((2, 5, width))
     for h in range(heads):
         key, value = slice(h * d_k, (h + 1) * d_k), slice(h * d_v, (h + 1) * d_v)
         scores = (x @ q[:, key]) @ tf.transpose(memory @ k[:, key], [0, 2, 1]) / math.sqrt(d_k)
-        weights = tf.nn.softmax(scores + bias[:, 0])
+        weights = tf.nn.softmax(scores + mask[:, 0])
         expected += (weights @ (memory @ v[:, value])) @ layer.output_kernel.numpy()[value]
-    output = layer(x, memory if cross else None, bias=bias)
+    output = layer(x, memory if cross else None, attention_mask=mask)
     np.testing.assert_allclose(output, expected, atol=1e-5)
 
 
 def test_attention_to_padding_is_exactly_zero():
-    bias = attention.padding_bias(tf.constant([[4, 1, 0, 0]]))
-    weights = attention.attention_weights(_normal(1, 2, 3, 4), _normal(1, 2, 4, 4), bias)
+    mask = attention.padding_mask(tf.constant([[4, 1, 0, 0]]))
+    weights = attention.attention_weights(_normal(1, 2, 3, 4), _normal(1, 2, 4, 4), mask)
     np.testing.assert_array_equal(weights[..., 2:], np.zeros((1, 2, 3, 2)))
     np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones((1, 2, 3)), atol=1e-6)
 

@@ -22,10 +22,10 @@ def _normal(*shape):
 
 def test_the_band_of_a_small_example():
     # r = 1: each position sees itself, the one before and, where that is allowed, the one after
-    both = restricted.band_bias(4, 1, causal=False)[0, 0] == 0
+    both = restricted.band_mask(4, 1, causal=False)[0, 0] == 0
     expected = [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
     np.testing.assert_array_equal(both, np.array(expected, bool))
-    before = restricted.band_bias(4, 1, causal=True)[0, 0] == 0
+    before = restricted.band_mask(4, 1, causal=True)[0, 0] == 0
     np.testing.assert_array_equal(before, np.tril(np.array(expected, bool)))
 
 
@@ -37,19 +37,19 @@ def test_blocks_equal_full_attention_with_a_band(length, window, causal):
     inputs = _normal(2, 2, length, 4), _normal(2, 2, length, 4), _normal(2, 2, length, 6)
     ids = np.ones([2, length], np.int32)
     ids[1, -(-length // 2) :] = 0
-    bias = None if causal else attention.padding_bias(tf.constant(ids))
+    mask = None if causal else attention.padding_mask(tf.constant(ids))
     weights = _normal(2, 2, length, 6)
     if not causal:  # what comes out at padding is nobody's
         weights *= tf.cast(ids, tf.float32)[:, None, :, None]
 
     def full(q, k, v):
-        band = restricted.band_bias(length, window, causal=causal)
-        return attention.scaled_dot_product_attention(q, k, v, band + (0 if causal else bias))
+        band = restricted.band_mask(length, window, causal=causal)
+        return attention.scaled_dot_product_attention(q, k, v, band + (0 if causal else mask))
 
     blocks = functools.partial(
         restricted.in_blocks,
         attention.scaled_dot_product_attention,
-        bias=bias,
+        mask=mask,
         window=window,
         causal=causal,
     )
@@ -110,7 +110,7 @@ def test_the_weights_shown_are_those_of_the_band():
         model(ids, ids)
     for name, causal in (("encoder_1/self_attention", False), ("decoder_1/self_attention", True)):
         weights = attended[name].weights()
-        band = restricted.band_bias(8, 3, causal=causal) == 0
+        band = restricted.band_mask(8, 3, causal=causal) == 0
         assert tf.reduce_max(tf.where(band, 0.0, weights)) == 0
         np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones([1, 2, 8]), atol=1e-5)
 

@@ -11,7 +11,7 @@ import tiny_run
 from tensorflow.core.protobuf import saved_model_pb2
 
 from t2t_lite import errors, locks
-from t2t_lite.serving import export
+from t2t_lite.serving import export, exported
 
 # Of core TensorFlow and TensorFlow Text: what a stock TensorFlow Serving has.
 ALLOWED_OPS = set(pathlib.Path(__file__).with_name("allowed_ops.txt").read_text().split())
@@ -66,7 +66,7 @@ def test_signatures_have_the_documented_types(signatures):
 
 
 def test_options_are_recorded(export_dir):
-    recorded = export.recorded(export_dir / "1")
+    recorded = exported.recorded(export_dir / "1")
     assert recorded["options"]["beam_size"] == 4
     assert recorded["options"]["max_source_length"] == 100
     assert recorded["weights"] == "float32"

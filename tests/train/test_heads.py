@@ -130,7 +130,7 @@ def test_losses_are_of_the_tokens_that_follow():
     states = tf.concat([start, states], axis=1)
     targets = np.pad(targets, [(0, 0), (1, 0)])
     e = states + model.embedding(tf.constant(targets))
-    attended = model.parallel_heads.cross_attention(e, encoded.states, bias=encoded.bias)
+    attended = model.parallel_heads.cross_attention(e, encoded.states, attention_mask=encoded.mask)
     x_BTD = model.parallel_heads.norm(e + attended).numpy()
     for row, length in ((0, 5), (1, 3)):
         for position in range(length):
