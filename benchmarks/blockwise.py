@@ -64,7 +64,7 @@ def main() -> None:
             results[name][model.task.score_name] = round(model.task.score(texts, references), 2)
     print(f"DECODED {json.dumps(list(results.values()))}", flush=True)
     some = lines[: flags.sentences]
-    _add(
+    add_times(
         results,
         "one",
         {
@@ -75,7 +75,7 @@ def main() -> None:
         per=len(some),
     )
     batch = lines[: flags.batch]
-    _add(
+    add_times(
         results,
         "batch",
         {name: lambda model=model: model.translate(batch) for name, model in models.items()},
@@ -86,7 +86,7 @@ def main() -> None:
         print(f"RESULT {json.dumps(result)}", flush=True)
 
 
-def _add(
+def add_times(
     results: dict[str, dict[str, Any]],
     kind: str,
     functions: dict[str, Callable[[], Any]],

@@ -92,19 +92,26 @@ def _t2t_lite(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], lis
 
 
 def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+    return by_ctranslate2(flags.ctranslate2, flags.precision, flags.batch_size)
+
+
+def by_ctranslate2(
+    model_dir: str, precision: str, batch_size: int
+) -> tuple[str, Callable[[list[str]], list[str]]]:
+    """Return CTranslate2's name and its decoder, with a worker of one thread for each core."""
     # Another environment: none of our packages is there.
     import ctranslate2  # pyright: ignore[reportMissingImports]
     import sentencepiece
 
-    folder = pathlib.Path(flags.ctranslate2)
+    folder = pathlib.Path(model_dir)
     (model,) = folder.glob("*.model")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     end = [] if config["add_source_eos"] else ["</s>"]
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
     translator = ctranslate2.Translator(
-        flags.ctranslate2,
+        model_dir,
         device="cpu",
-        compute_type=flags.precision,
+        compute_type=precision,
         inter_threads=len(os.sched_getaffinity(0)),
         intra_threads=1,
     )
@@ -114,11 +121,11 @@ def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], 
             [[*one, *end] for one in pieces.Encode(sources, out_type=str)],
             beam_size=BEAM,
             length_penalty=0,
-            max_batch_size=flags.batch_size,
+            max_batch_size=batch_size,
         )
         return [pieces.DecodePieces(one.hypotheses[0]) for one in found]
 
-    return f"CTranslate2 {ctranslate2.__version__} {flags.precision}", decode
+    return f"CTranslate2 {ctranslate2.__version__} {precision}", decode
 
 
 def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:

@@ -3,13 +3,16 @@
     python benchmarks/serving.py --export_dir=export --source=test.en
     python benchmarks/serving.py --export_dir=export --source=test.en --output_dir=run   # + decoder
     python benchmarks/serving.py --export_dir=export --source=test.en --soak=20000
+    python benchmarks/serving.py --export_dir=export --source=test.en \
+      --peer="other/bin/python benchmarks/ctranslate2_server.py --ctranslate2=ct2_model"
 
 Prints a line a figure, each with the machine's load average, because latency on a busy machine says
 little. The server is a process of its own. `--output_dir` compares the export's throughput in one
-large batch with t2t-lite-decoder's on the same sentences, in turns. `--soak` sends so many requests
-from 32 clients by gRPC and REST: texts, hostile ones and one of 10 MB among them, n-best, ids of
-any width, and malformed requests that must be refused; every answer is compared with the one given
-alone, while clients are killed in the middle of theirs.
+large batch with t2t-lite-decoder's on the same sentences, in turns. `--peer` starts another server
+and sends both, in turns, the same sentences from 1, 8 and 32 clients. `--soak` sends so many
+requests from 32 clients by gRPC and REST: texts, hostile ones and one of 10 MB among them, n-best,
+ids of any width, and malformed requests that must be refused; every answer is compared with the one
+given alone, while clients are killed in the middle of theirs.
 """
 
 import argparse
@@ -20,6 +23,7 @@ import os
 import pathlib
 import random
 import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -29,6 +33,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
+
+import ctranslate2_server
+import grpc
 
 from t2t_lite import errors
 from t2t_lite.serving import client
@@ -49,6 +56,7 @@ HOSTILE = [
 VERY_LONG = "A dog runs. " * 8334  # 100,000 characters
 HUGE = "A dog runs. " * 833_400  # 10 MB
 NUM_CLIENTS = 32
+Ask = Callable[[str], object]  # sends a sentence and waits for its translation
 SCORE = 1e-3
 
 
@@ -146,29 +154,90 @@ def _single(server: Server, texts: list[str], count: int) -> None:
 def _throughput(
     server: Server, texts: list[str], count: int, num_clients: int, num_threads: int
 ) -> None:
-    """Let each client send one sentence after the other."""
+    speed, seconds = _from_clients(lambda: _asking(server), texts, count, num_clients)
+    report(
+        f"{num_clients} clients, {num_threads} server threads: {speed:.1f} sentences/s",
+        percentiles(seconds),
+    )
+
+
+@contextlib.contextmanager
+def _asking(server: Server) -> Iterator[Ask]:
+    with server.connect() as one:
+        yield lambda text: one.translate([text])
+
+
+def _from_clients(
+    connect: Callable[[], contextlib.AbstractContextManager[Ask]],
+    texts: list[str],
+    count: int,
+    num_clients: int,
+) -> tuple[float, list[float]]:
+    """Let each client send one sentence after the other; return the sentences a second and the
+    seconds of each."""
     work = iter([texts[i % len(texts)] for i in range(max(count, 8 * num_clients))])
     seconds: list[float] = []
     lock = threading.Lock()
 
     def run() -> None:
-        with server.connect() as one:
+        with connect() as ask:
             while True:
                 with lock:
                     text = next(work, None)
                 if text is None:
                     return
-                seconds.append(timed(one.translate, [text]))
+                seconds.append(timed(ask, text))
 
     start = time.perf_counter()
     with futures.ThreadPoolExecutor(num_clients) as threads:
         for done in [threads.submit(run) for _ in range(num_clients)]:
             done.result()
-    speed = len(seconds) / (time.perf_counter() - start)
-    report(
-        f"{num_clients} clients, {num_threads} server threads: {speed:.1f} sentences/s",
-        percentiles(seconds),
-    )
+    return len(seconds) / (time.perf_counter() - start), seconds
+
+
+def against_a_peer(flags: argparse.Namespace, texts: list[str]) -> None:
+    """Report both servers' sentences a second with 1, 8 and 32 clients, and their ratio."""
+    with (
+        serving(flags, f"--num_threads={flags.num_threads[-1]}") as ours,
+        _peer(flags.peer) as port,
+    ):
+
+        @contextlib.contextmanager
+        def asking_the_peer() -> Iterator[Ask]:
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                translate = channel.unary_unary(ctranslate2_server.METHOD)
+                yield lambda text: translate(text.encode())
+
+        both = {"t2t-lite": lambda: _asking(ours), "the peer": asking_the_peer}
+        for connect in both.values():
+            _from_clients(connect, texts, 64, 8)  # warms up
+        for num_clients in (1, 8, 32):
+            speeds: dict[str, list[float]] = {name: [] for name in both}
+            for _ in range(flags.rounds):
+                for name, connect in both.items():
+                    speed, seconds = _from_clients(connect, texts, flags.requests, num_clients)
+                    speeds[name].append(speed)
+                    report(
+                        f"{num_clients} clients, {name}: {speed:.1f} sentences/s",
+                        percentiles(seconds),
+                    )
+            medians = [statistics.median(speeds[name]) for name in both]
+            report(f"{num_clients} clients, ratio of medians", f"{medians[0] / medians[1]:.2f}")
+
+
+@contextlib.contextmanager
+def _peer(command: str) -> Iterator[str]:
+    """Start another server; yield its port."""
+    process = subprocess.Popen(shlex.split(command), stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    try:
+        ready = process.stdout.readline()
+        if not ready.startswith("serving on port "):
+            sys.exit(f"the peer did not start: {command}")
+        yield ready.split()[-1]
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 def throughput_of_decoder(flags: argparse.Namespace, texts: list[str]) -> None:
@@ -177,13 +246,13 @@ def throughput_of_decoder(flags: argparse.Namespace, texts: list[str]) -> None:
     import tensorflow_text  # noqa: F401
 
     from t2t_lite.decode import translator
-    from t2t_lite.serving import export
+    from t2t_lite.serving import export, exported
 
     path = pathlib.Path(flags.export_dir)
     path /= str(export.versions(path)[-1])
-    exported = tf.saved_model.load(str(path))
-    signature = exported.signatures["serving_default"]
-    options = {**export.recorded(path)["options"], "precision": flags.precision}
+    loaded = tf.saved_model.load(str(path))
+    signature = loaded.signatures["serving_default"]
+    options = {**exported.recorded(path)["options"], "precision": flags.precision}
     model = translator.Translator.from_output_dir(
         flags.output_dir, flags.checkpoint_path, **options
     )
@@ -397,9 +466,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--num_threads", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--intra_op_threads", type=int, default=1, help="of the server; 0: all")
+    parser.add_argument("--peer", help="a command that serves as ctranslate2_server does")
     parser.add_argument("--soak", type=int, default=0)
     flags = parser.parse_args()
     texts = list(text_files.read_lines(flags.source))
+    if flags.peer:
+        against_a_peer(flags, texts)
+        return
     if flags.soak:
         sys.exit(soak(flags, texts) > 0)
     latencies(flags, texts)
