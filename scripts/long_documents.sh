@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Restricted self-attention where it matters, as in docs/variants.md: documents of 500 to 2,000 tokens,
 # made from consecutive sentences, with attention_window = 64, 256 and 0 (all), everything else equal.
+# A model learns from the single sentences first, and each of the three goes on from its weights.
 # Prints loss, BLEU, and the most memory that each training held. Interrupted, the same command goes on.
 #
 #   scripts/long_documents.sh SOURCE TARGET [WORK_DIR] [flags for the trainer]
@@ -22,16 +23,27 @@ print(f"at most {peak:,.0f} MiB of memory")
 sys.exit(status)' "$@"
 }
 
-model=num_encoder_layers=2,num_decoder_layers=2,dropout=0.1,learning_rate_scale=0.48
-training=warmup_steps=200,train_steps=400,batch_tokens=4096,max_length=2048,max_buckets=3
-[ -e "$work/raw/test.target" ] ||
-  python scripts/join_sentences.py "$source_file" "$target_file" --raw_dir="$work/raw"
-t2t-lite-datagen --problem=parallel_text --raw_dir="$work/raw" --data_dir="$work/data" \
-  --vocab_size=4000
+[ -e "$work/documents/raw/test.target" ] ||
+  python scripts/join_sentences.py "$source_file" "$target_file" \
+    --raw_dir="$work/documents/raw" --sentences_dir="$work/sentences/raw"
+common="--problem=parallel_text --hparams_set=transformer_tiny --eval_sentences=0"
+model=num_encoder_layers=2,num_decoder_layers=2,dropout=0.2,batch_tokens=4096
+
+# The highest rate is 0.004.
+training=train_steps=3000,warmup_steps=800,learning_rate_scale=1.28,max_buckets=6
+t2t-lite-datagen --problem=parallel_text --raw_dir="$work/sentences/raw" \
+  --data_dir="$work/sentences/data" --vocab_size=4000
+t2t-lite-trainer $common --data_dir="$work/sentences/data" --output_dir="$work/sentences/run" \
+  --eval_frequency=1000 --hparams="$model,$training" "${@:4}"
+
+# The highest rate is 0.002.
+training=train_steps=800,warmup_steps=200,learning_rate_scale=0.32,max_buckets=3,max_length=2048
+t2t-lite-datagen --problem=parallel_text --raw_dir="$work/documents/raw" \
+  --data_dir="$work/documents/data" --vocab_from="$work/sentences/run"
 for window in 64 256 0; do
   echo "attention_window=$window:"
-  with_peak_memory t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" \
-    --output_dir="$work/window_$window" --hparams_set=transformer_tiny --eval_frequency=200 \
-    --eval_sentences=0 --hparams="attention_window=$window,$model,$training" "${@:4}"
+  with_peak_memory t2t-lite-trainer $common --data_dir="$work/documents/data" \
+    --output_dir="$work/window_$window" --warm_start_from="$work/sentences/run" \
+    --eval_frequency=200 --hparams="attention_window=$window,$model,$training" "${@:4}"
   t2t-lite-decoder --output_dir="$work/window_$window" --split=test --decode_hparams=beam_size=1
 done
