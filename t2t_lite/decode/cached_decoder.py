@@ -17,22 +17,15 @@ candidates.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decode import beam_search, candidates
+from t2t_lite.decode import beam_search, candidates, prepared_weights
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
-from t2t_lite.model import (
-    attention,
-    compatibility,
-    linear,
-    normalization,
-    residual,
-    transformer,
-)
+from t2t_lite.model import attention, compatibility, linear, residual, transformer
 
 # Tokens of the longest source whose memory is folded: reading a longer one's takes more time than
 # the operations do that folding saves.
@@ -46,19 +39,6 @@ class KeysValues(NamedTuple):
     values: tf.Tensor
 
 
-class FoldedMemory(NamedTuple):
-    """Cross-attention to the source of one sentence, whose projections are multiplied out for few
-    rows x to attend: softmax(x `keys`^T + `bias`) `values`.
-
-    A head's keys are K W_q^T and its values V W^O, so `keys` and `values` are [1, H S, D], heads
-    one below the other. `bias` [1, H, S] is K b_q, and hides padding.
-    """
-
-    keys: tf.Tensor
-    values: tf.Tensor
-    bias: tf.Tensor
-
-
 class State(NamedTuple):
     """What a step needs of the source and of earlier steps; all have sentences along axis 0.
 
@@ -69,7 +49,7 @@ class State(NamedTuple):
 
     slots: tf.Tensor
     caches: tuple[KeysValues, ...]
-    memories: tuple[KeysValues | FoldedMemory, ...]
+    memories: tuple[KeysValues | prepared_weights.FoldedMemory, ...]
     memory_mask: tf.Tensor
 
 
@@ -106,12 +86,16 @@ class CachedDecoder:
         softmax_type = products if may_round else tf.float32
         self.logits_are_rounded = softmax_type != tf.float32
         self.softmax = weight_products.product(
-            *_softmax_weights(self.embedding_VD), dtype=softmax_type
+            *prepared_weights.softmax_weights(self.embedding_VD), dtype=softmax_type
         )
-        self.layers = [_LayerWeights.of(layer, products) for layer in model.decoder_layers]
+        self.layers = [
+            prepared_weights.LayerWeights.of(layer, products) for layer in model.decoder_layers
+        ]
         self.has_integers = products == tf.int8
-        self.encoder_products = _encoder_products(model) if self.has_integers else {}
-        self.final_norm = _Norm.of(model.decoder_norm) if hparams.pre_norm else None
+        self.encoder_products = (
+            prepared_weights.encoder_products(model) if self.has_integers else {}
+        )
+        self.final_norm = prepared_weights.Norm.of(model.decoder_norm) if hparams.pre_norm else None
 
     def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].
@@ -133,7 +117,7 @@ class CachedDecoder:
         layers = self.model.decoder_layers
         if inputs.shape[0] == 1 and hparams.attention_function != "additive":
             pairs = zip(self.layers, memories)
-            memories = tuple(weights.folded(memory, encoded.mask) for weights, memory in pairs)
+            memories = tuple(weights.folded(*memory, encoded.mask) for weights, memory in pairs)
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
@@ -246,7 +230,15 @@ class CachedDecoder:
         states = tf.reshape(x, [-1, self.beam_size, x.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
-    def _layer(self, x, weights: "_LayerWeights", cache, memory, slots: "_StepSlots", memory_mask):
+    def _layer(
+        self,
+        x,
+        weights: prepared_weights.LayerWeights,
+        cache,
+        memory,
+        slots: "_StepSlots",
+        memory_mask,
+    ):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
         new_cache = cache
 
@@ -259,7 +251,7 @@ class CachedDecoder:
             return weights.self_output(attended)
 
         def cross_attention(y):
-            if isinstance(memory, FoldedMemory):
+            if isinstance(memory, prepared_weights.FoldedMemory):
                 return weights.add_cross_output_bias(self._attend_folded(y, memory))
             y = self._cast(weights.q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k])
@@ -284,7 +276,7 @@ class CachedDecoder:
         if len(set(sizes)) == 1:
             # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
             x = tf.reshape(x, [-1, self.beam_size, len(sizes), num_heads, sizes[0]])
-            return tf.unstack(_transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
+            return tf.unstack(prepared_weights.transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
         parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
         return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
 
@@ -298,10 +290,10 @@ class CachedDecoder:
             scores = compatibility.additive(q, memory.keys, additive)
         weights = tf.nn.softmax(scores + mask)
         heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
-        joined_BNHK = _transpose(heads_BHNK, [0, 2, 1, 3])
+        joined_BNHK = prepared_weights.transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
 
-    def _attend_folded(self, x: tf.Tensor, memory: FoldedMemory) -> tf.Tensor:
+    def _attend_folded(self, x: tf.Tensor, memory: prepared_weights.FoldedMemory) -> tf.Tensor:
         """Let x [N, D] attend to the memory of one sentence; return [N, D]."""
         d_model = self.hparams.d_model
         scores = tf.matmul(x, tf.reshape(memory.keys, [-1, d_model]), transpose_b=True)
@@ -364,136 +356,6 @@ class _StepSlots(NamedTuple):
     num_slots: tf.Tensor  # C
 
 
-class _Norm(NamedTuple):
-    """A layer norm without the gradient that training has."""
-
-    scale: tf.Tensor
-    bias: tf.Tensor
-    epsilon: float
-
-    @classmethod
-    def of(cls, layer: normalization.LayerNorm) -> "_Norm":
-        scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
-        scale, bias = weight_products.constant(scale), weight_products.constant(bias)
-        return cls(scale, bias, layer.epsilon)
-
-    def __call__(self, x: tf.Tensor) -> tf.Tensor:
-        """Normalise float32 x [..., D]."""
-        return normalization.standardized(x, self.epsilon)[0] * self.scale + self.bias
-
-
-class _LayerWeights(NamedTuple):
-    """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
-    some models have: the vectors of additive attention, another activation."""
-
-    qkv: weight_products.Product
-    self_output: weight_products.Product
-    q: weight_products.Product
-    cross_output: weight_products.Product
-    input_to_hidden: weight_products.Product
-    hidden_to_output: weight_products.Product
-    norms: tuple[_Norm, _Norm, _Norm]
-    self_additive: tf.Tensor | None
-    cross_additive: tf.Tensor | None
-    activation: Callable[[tf.Tensor], tf.Tensor]
-    # Of folded cross-attention: W_q^T and W^O of each head [H, K, D], b_q [H, K, 1], b^O [D].
-    folding_q: tf.Tensor
-    folding_output: tf.Tensor
-    folding_q_bias: tf.Tensor | None
-    folded_output_bias: tf.Tensor | None
-
-    def folded(self, memory: KeysValues, mask: tf.Tensor) -> FoldedMemory:
-        """Fold cross-attention to a memory [1, H, S, K] whose padding a mask [1, 1, 1, S] hides."""
-        keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in memory)
-        d_model = self.folding_q.shape[2]
-        bias_HS = tf.repeat(mask[0, :, 0], keys_HSK.shape[0], axis=0)
-        if self.folding_q_bias is not None:
-            bias_HS += tf.matmul(keys_HSK, self.folding_q_bias)[:, :, 0]
-        return FoldedMemory(
-            keys=tf.reshape(tf.matmul(keys_HSK, self.folding_q), [1, -1, d_model]),
-            values=tf.reshape(tf.matmul(values_HSK, self.folding_output), [1, -1, d_model]),
-            bias=bias_HS[None],
-        )
-
-    def add_cross_output_bias(self, x: tf.Tensor) -> tf.Tensor:
-        """Return x + b^O of cross-attention."""
-        return x if self.folded_output_bias is None else x + self.folded_output_bias
-
-    @classmethod
-    def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "_LayerWeights":
-        itself, cross, feed_forward = (
-            layer.self_attention,
-            layer.cross_attention,
-            layer.feed_forward,
-        )
-
-        def product(kernel, bias=None):
-            if bias is not None:
-                bias = tf.convert_to_tensor(bias)
-            return weight_products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
-
-        def scaled(kernel):
-            scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
-            return tf.cast(kernel, tf.float32) * scale
-
-        def query_bias(layer):
-            return scaled(tf.convert_to_tensor(layer.q_bias)) if layer.use_bias else None
-
-        def output_bias(layer):
-            return layer.output_bias if layer.use_bias else None
-
-        def additive(layer):
-            return tf.convert_to_tensor(layer.additive) if layer.function == "additive" else None
-
-        def heads(rows):
-            return tf.reshape(rows, [cross.num_heads, -1, rows.shape[1]])
-
-        qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
-        num_queries = itself.num_heads * itself.d_k
-        qkv_bias, cross_bias = query_bias(itself), query_bias(cross)
-        if qkv_bias is not None:
-            qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
-        return cls(
-            qkv=product(
-                tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
-            ),
-            self_output=product(itself.output_kernel, output_bias(itself)),
-            q=product(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
-            cross_output=product(cross.output_kernel, output_bias(cross)),
-            input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
-            hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
-            norms=(
-                _Norm.of(layer.self_attention_norm),
-                _Norm.of(layer.cross_attention_norm),
-                _Norm.of(layer.feed_forward_norm),
-            ),
-            self_additive=additive(itself),
-            cross_additive=additive(cross),
-            activation=feed_forward.activation,
-            folding_q=heads(_transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
-            folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
-            folding_q_bias=None if cross_bias is None else heads(cross_bias[:, None]),
-            folded_output_bias=(
-                tf.cast(tf.convert_to_tensor(cross.output_bias), tf.float32)
-                if cross.use_bias
-                else None
-            ),
-        )
-
-
-def _encoder_products(model: transformer.Transformer) -> dict[str, weight_products.Product]:
-    """Return products of integers with what is large of the weights that a source meets."""
-    kernels = [layer.cross_attention.kv for layer in model.decoder_layers]
-    for layer in model.encoder_layers:
-        kernels += [layer.self_attention.qkv, layer.self_attention.output_kernel]
-        kernels += [layer.feed_forward.kernel_1, layer.feed_forward.kernel_2]
-    return {
-        kernel.path: weight_products.product(tf.convert_to_tensor(kernel), dtype=tf.int8)
-        for kernel in kernels
-        if weight_products.is_large(kernel)
-    }
-
-
 def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:
     """Return bool [B, N, C]: whether a beam went through the slots [B, C].
 
@@ -512,20 +374,6 @@ def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
     return tf.math.top_k(tf.cast(is_used, tf.int32), num_kept).indices
 
 
-def _softmax_weights(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """Return the transposed embedding [D, W] and a bias [W], None where W = V.
-
-    W is V rounded up, for a search by groups of columns; the columns added have a probability of 0.
-    """
-    num_rows = matrix.shape[0]
-    num_spare = -num_rows % candidates.GROUP_SIZE
-    columns = _transpose(matrix, [1, 0])
-    if not num_spare:
-        return columns, None
-    columns = tf.pad(columns, [[0, 0], [0, num_spare]])
-    return columns, tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
-
-
 def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:
     """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place.
 
@@ -540,9 +388,3 @@ def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:
         x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])
     )
     return tf.reshape(flat_cache, [-1, num_heads, slots.num_slots, size])
-
-
-def _transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:
-    """Transpose the bits as integers: oneDNN's transpose of small floats is 5 times slower."""
-    integers = {2: tf.int16, 4: tf.int32}[x.dtype.size]
-    return tf.bitcast(tf.transpose(tf.bitcast(x, integers), permutation), x.dtype)

@@ -1,0 +1,180 @@
+"""A model's weights as a step of decoding wants them.
+
+Cast, scaled, transposed, joined; the weights of cross-attention also multiplied with the keys and
+values of one source ("folded"), which leaves fewer operations to each step.
+
+Shapes: S source length, D d_model, H heads, K size of one head, V rows of the embedding, W columns
+of the softmax, N beams.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from t2t_lite.decode import candidates, products
+from t2t_lite.model import attention, normalization, transformer
+
+
+class FoldedMemory(NamedTuple):
+    """Cross-attention to the source of one sentence, whose projections are multiplied out for few
+    rows x to attend: softmax(x `keys`^T + `bias`) `values`.
+
+    A head's keys are K W_q^T and its values V W^O, so `keys` and `values` are [1, H S, D], heads
+    one below the other. `bias` [1, H, S] is K b_q, and hides padding.
+    """
+
+    keys: tf.Tensor
+    values: tf.Tensor
+    bias: tf.Tensor
+
+
+class Norm(NamedTuple):
+    """A layer norm without the gradient that training has."""
+
+    scale: tf.Tensor
+    bias: tf.Tensor
+    epsilon: float
+
+    @classmethod
+    def of(cls, layer: normalization.LayerNorm) -> "Norm":
+        scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
+        scale, bias = products.constant(scale), products.constant(bias)
+        return cls(scale, bias, layer.epsilon)
+
+    def __call__(self, x: tf.Tensor) -> tf.Tensor:
+        """Normalise float32 x [..., D]."""
+        return normalization.standardized(x, self.epsilon)[0] * self.scale + self.bias
+
+
+class LayerWeights(NamedTuple):
+    """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
+    some models have: the vectors of additive attention, another activation."""
+
+    qkv: products.Product
+    self_output: products.Product
+    q: products.Product
+    cross_output: products.Product
+    input_to_hidden: products.Product
+    hidden_to_output: products.Product
+    norms: tuple[Norm, Norm, Norm]
+    self_additive: tf.Tensor | None
+    cross_additive: tf.Tensor | None
+    activation: Callable[[tf.Tensor], tf.Tensor]
+    # Of folded cross-attention: W_q^T and W^O of each head [H, K, D], b_q [H, K, 1], b^O [D].
+    folding_q: tf.Tensor
+    folding_output: tf.Tensor
+    folding_q_bias: tf.Tensor | None
+    folded_output_bias: tf.Tensor | None
+
+    def folded(self, keys: tf.Tensor, values: tf.Tensor, mask: tf.Tensor) -> FoldedMemory:
+        """Fold cross-attention to keys and values [1, H, S, K], of which a mask [1, 1, 1, S] hides
+        padding."""
+        keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in (keys, values))
+        d_model = self.folding_q.shape[2]
+        bias_HS = tf.repeat(mask[0, :, 0], keys_HSK.shape[0], axis=0)
+        if self.folding_q_bias is not None:
+            bias_HS += tf.matmul(keys_HSK, self.folding_q_bias)[:, :, 0]
+        return FoldedMemory(
+            keys=tf.reshape(tf.matmul(keys_HSK, self.folding_q), [1, -1, d_model]),
+            values=tf.reshape(tf.matmul(values_HSK, self.folding_output), [1, -1, d_model]),
+            bias=bias_HS[None],
+        )
+
+    def add_cross_output_bias(self, x: tf.Tensor) -> tf.Tensor:
+        """Return x + b^O of cross-attention."""
+        return x if self.folded_output_bias is None else x + self.folded_output_bias
+
+    @classmethod
+    def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "LayerWeights":
+        itself, cross, feed_forward = (
+            layer.self_attention,
+            layer.cross_attention,
+            layer.feed_forward,
+        )
+
+        def product(kernel, bias=None):
+            if bias is not None:
+                bias = tf.convert_to_tensor(bias)
+            return products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
+
+        def scaled(kernel):
+            scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
+            return tf.cast(kernel, tf.float32) * scale
+
+        def query_bias(layer):
+            return scaled(tf.convert_to_tensor(layer.q_bias)) if layer.use_bias else None
+
+        def output_bias(layer):
+            return layer.output_bias if layer.use_bias else None
+
+        def additive(layer):
+            return tf.convert_to_tensor(layer.additive) if layer.function == "additive" else None
+
+        def heads(rows):
+            return tf.reshape(rows, [cross.num_heads, -1, rows.shape[1]])
+
+        qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
+        num_queries = itself.num_heads * itself.d_k
+        qkv_bias, cross_bias = query_bias(itself), query_bias(cross)
+        if qkv_bias is not None:
+            qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
+        return cls(
+            qkv=product(
+                tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
+            ),
+            self_output=product(itself.output_kernel, output_bias(itself)),
+            q=product(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
+            cross_output=product(cross.output_kernel, output_bias(cross)),
+            input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
+            hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
+            norms=(
+                Norm.of(layer.self_attention_norm),
+                Norm.of(layer.cross_attention_norm),
+                Norm.of(layer.feed_forward_norm),
+            ),
+            self_additive=additive(itself),
+            cross_additive=additive(cross),
+            activation=feed_forward.activation,
+            folding_q=heads(transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
+            folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
+            folding_q_bias=None if cross_bias is None else heads(cross_bias[:, None]),
+            folded_output_bias=(
+                tf.cast(tf.convert_to_tensor(cross.output_bias), tf.float32)
+                if cross.use_bias
+                else None
+            ),
+        )
+
+
+def encoder_products(model: transformer.Transformer) -> dict[str, products.Product]:
+    """Return products of integers with what is large of the weights that a source meets."""
+    kernels = [layer.cross_attention.kv for layer in model.decoder_layers]
+    for layer in model.encoder_layers:
+        kernels += [layer.self_attention.qkv, layer.self_attention.output_kernel]
+        kernels += [layer.feed_forward.kernel_1, layer.feed_forward.kernel_2]
+    return {
+        kernel.path: products.product(tf.convert_to_tensor(kernel), dtype=tf.int8)
+        for kernel in kernels
+        if products.is_large(kernel)
+    }
+
+
+def softmax_weights(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """Return the transposed embedding [D, W] and a bias [W], None where W = V.
+
+    W is V rounded up, for a search by groups of columns; the columns added have a probability of 0.
+    """
+    num_rows = matrix.shape[0]
+    num_spare = -num_rows % candidates.GROUP_SIZE
+    columns = transpose(matrix, [1, 0])
+    if not num_spare:
+        return columns, None
+    columns = tf.pad(columns, [[0, 0], [0, num_spare]])
+    return columns, tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
+
+
+def transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:
+    """Transpose the bits as integers: oneDNN's transpose of small floats is 5 times slower."""
+    integers = {2: tf.int16, 4: tf.int32}[x.dtype.size]
+    return tf.bitcast(tf.transpose(tf.bitcast(x, integers), permutation), x.dtype)
