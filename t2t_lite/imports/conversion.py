@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from t2t_lite import errors
+from t2t_lite.imports import imported
 
 # Where a row of zeros comes.
 NO_ROW = -1
@@ -42,6 +43,42 @@ def sides(pieces: Sequence[Sequence[str]], *, pad: str | None, eos: str, unk: st
         named = [_PAD if place == NO_ROW else side[place] for place in places]
         numberings.append(Numbering(named, places))
     return Sides(numberings[0], numberings[-1])
+
+
+def hparams(
+    weights: Mapping[str, np.ndarray], sides: Sides, *, num_heads: int, hidden: str
+) -> dict[str, Any]:
+    """Return the hparams that the shapes of converted weights tell, and those that all these
+    frameworks have in common.
+
+    Args:
+      weights: by their names here.
+      sides: the vocabularies.
+      num_heads: of every attention.
+      hidden: what the framework calls the first layer's first feed-forward matrix.
+
+    Raises UserError where that is missing, and where the heads do not divide the width.
+    """
+    d_model = weights["embedding/matrix"].shape[1]
+    if d_model % num_heads:
+        raise errors.UserError(f"{num_heads} heads do not divide a width of {d_model}")
+    kernel = weights.get("encoder_0/feed_forward/kernel_1")
+    if kernel is None or kernel.ndim != 2:
+        raise errors.UserError(f"the model cannot be imported: it lacks {hidden}")
+    return dict(
+        d_model=d_model,
+        d_ff=kernel.shape[1],
+        num_heads=num_heads,
+        d_k=d_model // num_heads,
+        d_v=d_model // num_heads,
+        num_encoder_layers=imported.num_layers(weights, "encoder"),
+        num_decoder_layers=imported.num_layers(weights, "decoder"),
+        position_encoding="sinusoid_t2t",
+        embeddings="separate" if "softmax/matrix" in weights else "shared",
+        source_vocab_size=sides.source_vocab_size,
+        attention_bias=True,
+        vocab_multiple=1,
+    )
 
 
 def fused(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

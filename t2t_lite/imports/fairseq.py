@@ -165,7 +165,6 @@ def _to_hparams(
     sides: conversion.Sides,
     num_heads: int | None,
 ) -> config.HParams:
-    d_model = weights["embedding/matrix"].shape[1]
     told = [settings.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
     heads = num_heads or told[0]
     if type(heads) is not int or heads < 1 or (not num_heads and told[1] not in (None, heads)):
@@ -173,30 +172,15 @@ def _to_hparams(
             f"how many heads has the model? Its settings say {told[0]!r:.20} and "
             f"{told[1]!r:.20}, expected the same number: give --num_heads"
         )
-    if d_model % heads:
-        raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
-    hidden = weights.get("encoder_0/feed_forward/kernel_1")
-    if hidden is None or hidden.ndim != 2:
-        raise errors.UserError("the model cannot be imported: it lacks encoder.layers.0.fc1")
+    shape = conversion.hparams(weights, sides, num_heads=heads, hidden="encoder.layers.0.fc1")
     return config.HParams(
-        d_model=d_model,
-        d_ff=hidden.shape[1],
-        num_heads=heads,
-        d_k=d_model // heads,
-        d_v=d_model // heads,
-        num_encoder_layers=imported.num_layers(weights, "encoder"),
-        num_decoder_layers=imported.num_layers(weights, "decoder"),
-        position_encoding="sinusoid_t2t",
+        **shape,
         first_position=2,
         start_vector=True,
         norm_epsilon=1e-5,
         pre_norm=_is_pre_norm(weights, settings),
-        embeddings="separate" if "softmax/matrix" in weights else "shared",
-        source_vocab_size=sides.source_vocab_size,
-        attention_bias=True,
         activation=_activation(settings),
-        vocab_multiple=1,
-        **_training(settings, d_model),
+        **_training(settings, shape["d_model"]),
     )
 
 

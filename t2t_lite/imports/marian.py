@@ -140,29 +140,16 @@ def _to_hparams(
             raise errors.UserError(f"{_SETTINGS}: {name} is no number: {text!r:.60}")
         return int(text)
 
-    d_model = weights["embedding/matrix"].shape[1]
-    hidden = weights.get("encoder_0/feed_forward/kernel_1")
-    if hidden is None or hidden.ndim != 2:
-        raise errors.UserError("the model cannot be imported: it lacks encoder_l1_ffn_W1")
-    heads = number("transformer-heads")
-    if d_model % heads:
-        raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
+    shape = conversion.hparams(
+        weights, sides, num_heads=number("transformer-heads"), hidden="encoder_l1_ffn_W1"
+    )
+    # Weights that are missing would make a smaller model.
+    shape |= dict(num_encoder_layers=number("enc-depth"), num_decoder_layers=number("dec-depth"))
     return config.HParams(
-        d_model=d_model,
-        d_ff=hidden.shape[1],
-        num_heads=heads,
-        d_k=d_model // heads,
-        d_v=d_model // heads,
-        num_encoder_layers=number("enc-depth"),
-        num_decoder_layers=number("dec-depth"),
-        position_encoding="sinusoid_t2t",
+        **shape,
         pre_norm=_is_pre_norm(settings),
-        embeddings="separate" if "softmax/matrix" in weights else "shared",
-        source_vocab_size=sides.source_vocab_size,
-        attention_bias=True,
         activation=_activation(settings),
         logits_bias=True,
-        vocab_multiple=1,
     )
 
 

@@ -217,39 +217,22 @@ def _to_hparams(
     sides: conversion.Sides,
     num_heads: int | None,
 ) -> config.HParams:
-    d_model = weights["embedding/matrix"].shape[1]
     heads = num_heads or settings.get("num_heads")
     if type(heads) is not int or heads < 1:
         raise errors.UserError(
             "how many heads has the model? Beside it is no model_description.py with num_heads: "
             "copy that file there, or give --num_heads"
         )
-    if d_model % heads:
-        raise errors.UserError(f"{heads} heads do not divide a width of {d_model}")
-    hidden = weights.get("encoder_0/feed_forward/kernel_1")
-    if hidden is None or hidden.ndim != 2:
-        raise errors.UserError("the model cannot be imported: it lacks the encoder's first layer")
     dropout = {ours: settings.get(theirs, 0.1) for ours, theirs in _DROPOUT.items()}
     return config.HParams(
-        d_model=d_model,
-        d_ff=hidden.shape[1],
-        num_heads=heads,
-        d_k=d_model // heads,
-        d_v=d_model // heads,
-        num_encoder_layers=imported.num_layers(weights, "encoder"),
-        num_decoder_layers=imported.num_layers(weights, "decoder"),
-        position_encoding="sinusoid_t2t",
+        **conversion.hparams(weights, sides, num_heads=heads, hidden="the encoder's first layer"),
         first_position=1,
         start_vector=True,
         source_eos=False,
         norm_epsilon=1e-3,
         pre_norm="encoder_norm/scale" in weights,
-        embeddings="separate" if "softmax/matrix" in weights else "shared",
-        source_vocab_size=sides.source_vocab_size,
-        attention_bias=True,
         activation=_activation(settings),
         logits_bias="logits_bias/vector" in weights,
-        vocab_multiple=1,
         **{name: value for name, value in dropout.items() if imported.is_allowed(name, value)},
     )
 
