@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Restricted self-attention where it matters, as in docs/variants.md: documents of 500 to 2,000 tokens,
 # made from consecutive sentences, with attention_window = 64, 256 and 0 (all), everything else equal.
-# A model learns from the single sentences first, and each of the three goes on from its weights.
+# A model learns from the single sentences first, then from passages of 20 to 200 words; each of the
+# three goes on from its weights.
 # Prints loss, BLEU, and the most memory that each training held. Interrupted, the same command goes on.
 #
 #   scripts/long_documents.sh SOURCE TARGET [WORK_DIR] [flags for the trainer]
@@ -23,27 +24,40 @@ print(f"at most {peak:,.0f} MiB of memory")
 sys.exit(status)' "$@"
 }
 
-[ -e "$work/documents/raw/test.target" ] ||
-  python scripts/join_sentences.py "$source_file" "$target_file" \
-    --raw_dir="$work/documents/raw" --sentences_dir="$work/sentences/raw"
-common="--problem=parallel_text --hparams_set=transformer_tiny --eval_sentences=0"
+join() { # NAME WORDS SOURCE TARGET [flags]: documents of so many words, from fewest to most
+  [ -e "$work/$1/raw/test.target" ] ||
+    python scripts/join_sentences.py "$3" "$4" --words="$2" --raw_dir="$work/$1/raw" "${@:5}"
+}
+
+encode() { # NAME FLAG: the vocabulary's
+  t2t-lite-datagen --problem=parallel_text --raw_dir="$work/$1/raw" --data_dir="$work/$1/data" "$2"
+}
+
 model=num_encoder_layers=2,num_decoder_layers=2,dropout=0.2,batch_tokens=4096
+train() { # DATA RUN HPARAMS [flags]
+  with_peak_memory t2t-lite-trainer --problem=parallel_text --hparams_set=transformer_tiny \
+    --data_dir="$work/$1/data" --output_dir="$work/$2" --hparams="$model,$3" "${@:4}" \
+    --eval_sentences=0 --eval_frequency=200
+}
 
-# The highest rate is 0.004.
-training=train_steps=3000,warmup_steps=800,learning_rate_scale=1.28,max_buckets=6
-t2t-lite-datagen --problem=parallel_text --raw_dir="$work/sentences/raw" \
-  --data_dir="$work/sentences/data" --vocab_size=4000
-t2t-lite-trainer $common --data_dir="$work/sentences/data" --output_dir="$work/sentences/run" \
-  --eval_frequency=1000 --hparams="$model,$training" "${@:4}"
+sentences=$work/sentences/raw
+join documents 300,1200 "$source_file" "$target_file" --sentences_dir="$sentences"
+encode sentences --vocab_size=4000
+# The highest rates are 0.004, then 0.002.
+train sentences sentences/run \
+  train_steps=3000,warmup_steps=800,learning_rate_scale=1.28,max_buckets=6 "${@:4}"
 
-# The highest rate is 0.002.
-training=train_steps=800,warmup_steps=200,learning_rate_scale=0.32,max_buckets=3,max_length=2048
-t2t-lite-datagen --problem=parallel_text --raw_dir="$work/documents/raw" \
-  --data_dir="$work/documents/data" --vocab_from="$work/sentences/run"
+join passages 20,200 "$sentences/train.source" "$sentences/train.target"
+encode passages "--vocab_from=$work/sentences/run"
+train passages passages/run \
+  train_steps=1500,warmup_steps=200,learning_rate_scale=0.32,max_buckets=6,max_length=512 \
+  --warm_start_from="$work/sentences/run" "${@:4}"
+
+encode documents "--vocab_from=$work/sentences/run"
 for window in 64 256 0; do
   echo "attention_window=$window:"
-  with_peak_memory t2t-lite-trainer $common --data_dir="$work/documents/data" \
-    --output_dir="$work/window_$window" --warm_start_from="$work/sentences/run" \
-    --eval_frequency=200 --hparams="attention_window=$window,$model,$training" "${@:4}"
+  hparams=train_steps=600,warmup_steps=200,learning_rate_scale=0.32,max_buckets=3,max_length=2048
+  train documents "window_$window" "attention_window=$window,$hparams" \
+    --warm_start_from="$work/passages/run" "${@:4}"
   t2t-lite-decoder --output_dir="$work/window_$window" --split=test --decode_hparams=beam_size=1
 done
