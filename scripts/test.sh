@@ -8,4 +8,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 ruff format --check .
 ruff check .
 pyright
-python -m pytest "$@"
+# Fixtures are made once for each file, so the tests of one stay together.
+python -m pytest --numprocesses=2 --dist=loadfile "$@"
