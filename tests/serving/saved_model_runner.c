@@ -3,9 +3,10 @@
  *
  *   saved_model_runner SAVED_MODEL TOKENIZER_LIBRARY INPUT OUTPUTS SCORES TRUNCATED
  *
- * The four names are the signature's tensors, "operation:index". Standard input: the number of texts,
- * then for each its length and its bytes. Standard output: for each text the length and the bytes of
- * its output, its score and one byte of 0 or 1. Numbers are 32 bits, of this machine's byte order.
+ * The four names are the signature's tensors, "operation:index". Standard input: requests, each the
+ * number of texts, then for each its length and its bytes. Standard output: for each text the length
+ * and the bytes of its output, its score and one byte of 0 or 1. Numbers are 32 bits, of this
+ * machine's byte order.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -66,6 +67,20 @@ static TF_Tensor* read_texts(int64_t count) {
   return texts;
 }
 
+static void write_results(int64_t count, TF_Tensor** results) {
+  const TF_TString* strings = TF_TensorData(results[0]);
+  const float* scores = TF_TensorData(results[1]);
+  const unsigned char* truncated = TF_TensorData(results[2]);
+  for (int64_t i = 0; i < count; i++) {
+    uint32_t length = (uint32_t)TF_StringGetSize(&strings[i]);
+    fwrite(&length, sizeof length, 1, stdout);
+    fwrite(TF_StringGetDataPointer(&strings[i]), 1, length, stdout);
+    fwrite(&scores[i], sizeof scores[i], 1, stdout);
+    fwrite(&truncated[i], 1, 1, stdout);
+  }
+  fflush(stdout);
+}
+
 int main(int argc, char** argv) {
   if (argc != 7) {
     fprintf(stderr, "expected 6 arguments, got %d\n", argc - 1);
@@ -82,24 +97,18 @@ int main(int argc, char** argv) {
       TF_LoadSessionFromSavedModel(options, NULL, argv[1], tags, 1, graph, NULL, status);
   check(status, "TF_LoadSessionFromSavedModel");
 
-  int64_t count = read_number();
   TF_Output input = find(graph, argv[3]);
-  TF_Tensor* texts = read_texts(count);
   TF_Output outputs[3];
   for (int i = 0; i < 3; i++) outputs[i] = find(graph, argv[4 + i]);
-  TF_Tensor* results[3];
-  TF_SessionRun(session, NULL, &input, &texts, 1, outputs, results, 3, NULL, 0, NULL, status);
-  check(status, "TF_SessionRun");
-
-  const TF_TString* strings = TF_TensorData(results[0]);
-  const float* scores = TF_TensorData(results[1]);
-  const unsigned char* truncated = TF_TensorData(results[2]);
-  for (int64_t i = 0; i < count; i++) {
-    uint32_t length = (uint32_t)TF_StringGetSize(&strings[i]);
-    fwrite(&length, sizeof length, 1, stdout);
-    fwrite(TF_StringGetDataPointer(&strings[i]), 1, length, stdout);
-    fwrite(&scores[i], sizeof scores[i], 1, stdout);
-    fwrite(&truncated[i], 1, 1, stdout);
+  uint32_t count;
+  while (fread(&count, sizeof count, 1, stdin) == 1) {
+    TF_Tensor* texts = read_texts(count);
+    TF_Tensor* results[3];
+    TF_SessionRun(session, NULL, &input, &texts, 1, outputs, results, 3, NULL, 0, NULL, status);
+    check(status, "TF_SessionRun");
+    write_results(count, results);
+    TF_DeleteTensor(texts);
+    for (int i = 0; i < 3; i++) TF_DeleteTensor(results[i]);
   }
   return 0;
 }
