@@ -39,7 +39,7 @@ class Peer(NamedTuple):
     """A decoder of texts, and what the model computes of a pair of texts.
 
     `logits` are [T, V], with the `pieces` by the framework's ids where these are others than those
-    of the imported model; or [T], the log-probabilities of the target's tokens alone.
+    of the imported model; or the log-probabilities of the target's tokens alone, without EOS.
     """
 
     name: str
@@ -275,7 +275,8 @@ def _marian(flags: argparse.Namespace) -> Peer:
     def logits(source: str, target: str) -> Any:
         answer = forced.translate(f"{cut(0, source)}\t{cut(-1, target)}")
         scores = answer.partition("WordScores= ")[2].partition("|||")[0]
-        return [float(score) for score in scores.split()]
+        # What follows the given pieces is Marian's own choice.
+        return [float(score) for score in scores.split()][: len(models[-1].EncodeAsPieces(target))]
 
     def decode(sources: list[str]) -> list[str]:
         outputs = translator.translate("\n".join(cut(0, text) for text in sources)).split("\n")

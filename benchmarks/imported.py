@@ -98,7 +98,7 @@ def _logits(
         array = theirs[f"pair_{number}"]
         tokens += len(array)
         if array.ndim == 1:
-            found = forced.log_probabilities(model.models, inputs, outputs)[0].numpy()
+            found = forced.log_probabilities(model.models, inputs, outputs)[0].numpy()[: len(array)]
         else:
             found = model.models[0](inputs, outputs)[0].numpy()[:, own_columns]
             array = array[:, their_columns]
@@ -176,7 +176,7 @@ def _trained(
         ["t2t-lite-datagen", f"--raw_dir={flags.raw_dir}", f"--vocab_from={flags.output_dir}"],
         [
             *("t2t-lite-trainer", f"--output_dir={run}", f"--warm_start_from={flags.output_dir}"),
-            *("--hparams_set=imported", "--hparams=warmup_steps=1000,batch_tokens=2048"),
+            *(f"--hparams_set={flags.output_dir}", "--hparams=warmup_steps=1000,batch_tokens=2048"),
             *(f"--train_steps={4 * quarter}", f"--save_checkpoints_steps={quarter}"),
             *("--eval_sentences=0", "--random_seed=1"),
         ],
