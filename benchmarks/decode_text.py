@@ -6,15 +6,18 @@ has trained them; prints RESULT {json}.
     "python benchmarks/decode_text.py --source=test.en --output_dir=run --outputs=ours" \\
     "other/bin/python benchmarks/decode_text.py --source=test.en --ctranslate2=ct2_model"
 
-The others: --fairseq=model.pt --vocab=dict.txt, of sentences that are cut already;
---opennmt_tf=model_dir --vocab=vocab.txt --sentencepiece=spm.model; --marian=model.npz
---vocab=source.spm,target.spm; --tensor2tensor=output_dir --data_dir=... --problem=... and, where
-the problem is there, --t2t_usr_dir. Where each side has files of its own give both, the source's
-first, with a comma between.
+The others: --fairseq=model.pt --vocab=dict.txt, of sentences that are cut already, or with
+--sentencepiece=spm.model; --opennmt_tf=model_dir --vocab=vocab.txt --sentencepiece=spm.model;
+--marian=model.npz --vocab=source.spm,target.spm, and vocab.yml as in OPUS-MT's;
+--tensor2tensor=output_dir --data_dir=... --problem=... and, where the problem is there,
+--t2t_usr_dir. Where each side has files of its own give both, the source's first, with a comma
+between.
 
 Beam 4 without length penalty and with strict ends, for which the searches are the same but for
 OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The figure (tok_s)
-is sentences a second, the median of three times after a first one.
+is sentences a second, the median of three times after a first one; --times=0 leaves it out. With
+--target, --logits=FILE.npz writes what a framework computes of the first 100 pairs, for
+imported.py.
 """
 
 from __future__ import annotations  # for the Python of tensor2tensor
@@ -26,8 +29,23 @@ import pathlib
 import statistics
 import time
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 BEAM = 4
+LOGITS_OF = 100  # pairs
+
+
+class Peer(NamedTuple):
+    """A decoder of texts, and what the model computes of a pair of texts.
+
+    `logits` are [T, V], with the `pieces` by the framework's ids where these are others than those
+    of the imported model; or the log-probabilities of the target's tokens alone, without EOS.
+    """
+
+    name: str
+    decode: Callable[[list[str]], list[str]]
+    logits: Callable[[str, str], Any] | None = None
+    pieces: list[str] | None = None
 
 
 def main() -> None:
@@ -45,27 +63,36 @@ def main() -> None:
     parser.add_argument("--problem", help="tensor2tensor's")
     parser.add_argument("--t2t_usr_dir")
     parser.add_argument("--vocab", help="fairseq's dict.txt, others' vocabulary")
-    parser.add_argument("--sentencepiece", help="the model that cuts OpenNMT-tf's text")
+    parser.add_argument(
+        "--sentencepiece", help="the model that cuts OpenNMT-tf's or fairseq's text"
+    )
     parser.add_argument("--batch_size", type=int, default=64)
+    parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--outputs", type=pathlib.Path, help="where the translations go")
+    parser.add_argument("--target", type=pathlib.Path, help="of --logits: the other sides of pairs")
+    parser.add_argument("--logits", type=pathlib.Path, help="where a framework's logits go")
     flags = parser.parse_args()
     sources = pathlib.Path(flags.source).read_text("utf-8").splitlines()
     makers = {"ctranslate2": _ctranslate2, "fairseq": _fairseq, "opennmt_tf": _opennmt_tf}
     makers.update(marian=_marian, tensor2tensor=_tensor2tensor)
     maker = next((make for name, make in makers.items() if getattr(flags, name)), _t2t_lite)
-    peer, decode = maker(flags)
-    decode(sources)
-    times = []
-    cpu = time.process_time()
-    for _ in range(3):
-        start = time.perf_counter()
-        outputs = decode(sources)
-        times.append(time.perf_counter() - start)
-    cpu = (time.process_time() - cpu) / len(times)
+    peer = maker(flags)
+    if flags.logits:
+        _write_logits(peer, sources, flags.target.read_text("utf-8").splitlines(), flags.logits)
+    outputs = peer.decode(sources)
     if flags.outputs:
         flags.outputs.write_text("".join(f"{line}\n" for line in outputs), "utf-8")
+    times = []
+    cpu = time.process_time()
+    for _ in range(flags.times):
+        start = time.perf_counter()
+        peer.decode(sources)
+        times.append(time.perf_counter() - start)
+    if not times:
+        return
+    cpu = (time.process_time() - cpu) / len(times)
     result = {
-        "peer": peer,
+        "peer": peer.name,
         "task": "sentences",
         "tok_s": round(len(sources) / statistics.median(times), 1),
         "tok_per_cpu_s": round(len(sources) / cpu, 1),
@@ -74,7 +101,17 @@ def main() -> None:
     print(f"RESULT {json.dumps(result)}", flush=True)
 
 
-def _t2t_lite(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+def _write_logits(peer: Peer, sources: list[str], targets: list[str], path: pathlib.Path) -> None:
+    import numpy as np
+
+    pairs = list(zip(sources, targets))[:LOGITS_OF]
+    arrays: dict[str, Any] = {} if peer.pieces is None else {"pieces": np.array(peer.pieces)}
+    if peer.logits:
+        arrays.update((f"pair_{i}", np.array(peer.logits(*pair))) for i, pair in enumerate(pairs))
+    np.savez(path, **arrays)
+
+
+def _t2t_lite(flags: argparse.Namespace) -> Peer:
     from t2t_lite.decode import devices, translator
 
     model = translator.Translator.from_output_dir(
@@ -88,11 +125,11 @@ def _t2t_lite(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], lis
         precision=flags.precision,
     )
     name = f"t2t-lite {flags.precision}"
-    return name, lambda sources: [item.text for item in model.translate(sources)]
+    return Peer(name, lambda sources: [item.text for item in model.translate(sources)])
 
 
-def _ctranslate2(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
-    return by_ctranslate2(flags.ctranslate2, flags.precision, flags.batch_size)
+def _ctranslate2(flags: argparse.Namespace) -> Peer:
+    return Peer(*by_ctranslate2(flags.ctranslate2, flags.precision, flags.batch_size))
 
 
 def by_ctranslate2(
@@ -128,7 +165,7 @@ def by_ctranslate2(
     return f"CTranslate2 {ctranslate2.__version__} {precision}", decode
 
 
-def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+def _fairseq(flags: argparse.Namespace) -> Peer:
     import torch  # pyright: ignore[reportMissingImports]
     from fairseq import data, sequence_generator  # pyright: ignore[reportMissingImports]
     from fairseq.models import transformer  # pyright: ignore[reportMissingImports]
@@ -145,8 +182,23 @@ def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list
         [model], words, beam_size=BEAM, len_penalty=0, min_len=0
     )
 
+    cut, joined_by = str.strip, "@@ "
+    if flags.sentencepiece:
+        import sentencepiece
+
+        pieces = sentencepiece.SentencePieceProcessor(model_file=flags.sentencepiece)
+        cut, joined_by = lambda text: " ".join(pieces.EncodeAsPieces(text)), "sentencepiece"
+
+    def encode(text: str) -> torch.Tensor:
+        return words.encode_line(cut(text), add_if_not_exist=False, quiet=True).long()
+
+    def logits(source: str, target: str) -> Any:
+        ids, outputs = encode(source)[None], encode(target)[None]
+        with torch.inference_mode():  # an output begins with </s>, which the target ends with
+            return model(ids, torch.tensor([ids.shape[1]]), outputs.roll(1))[0][0].numpy()
+
     def decode(sources: list[str]) -> list[str]:
-        ids = [words.encode_line(text, add_if_not_exist=False).long() for text in sources]
+        ids = [encode(text) for text in sources]
         outputs = [""] * len(ids)
         for places in _batches([len(one) for one in ids], flags.batch_size):
             batch = [ids[place] for place in places]
@@ -156,13 +208,13 @@ def _fairseq(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list
             with torch.inference_mode():
                 found = search.generate([model], {"net_input": inputs})
             for place, hypotheses in zip(places, found):
-                outputs[place] = words.string(hypotheses[0]["tokens"], "@@ ")
+                outputs[place] = words.string(hypotheses[0]["tokens"], joined_by)
         return outputs
 
-    return f"fairseq, torch {torch.__version__} float32", decode
+    return Peer(f"fairseq, torch {torch.__version__} float32", decode, logits, words.symbols)
 
 
-def _opennmt_tf(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+def _opennmt_tf(flags: argparse.Namespace) -> Peer:
     import opennmt  # pyright: ignore[reportMissingImports]
     import tensorflow as tf
 
@@ -178,6 +230,11 @@ def _opennmt_tf(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], l
     checkpoint = tf.train.Checkpoint(model=model)
     checkpoint.restore(tf.train.latest_checkpoint(flags.opennmt_tf)).expect_partial()
 
+    def logits(source: str, target: str) -> Any:
+        features = model.features_inputter.make_features(tf.constant([source]))
+        labels = model.labels_inputter.make_features(tf.constant([target]))
+        return model(features, labels)[0]["logits"][0].numpy()
+
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def translate(texts: tf.Tensor) -> tf.Tensor:
         return model(model.features_inputter.make_features(texts))[1]["text"][:, 0]
@@ -190,26 +247,47 @@ def _opennmt_tf(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], l
                 outputs[place] = text.decode()
         return outputs
 
-    return f"OpenNMT-tf {opennmt.__version__} float32", decode
+    pieces = [*pathlib.Path(vocabularies[-1]).read_text("utf-8").splitlines(), "<unk>"]
+    return Peer(f"OpenNMT-tf {opennmt.__version__} float32", decode, logits, pieces)
 
 
-def _marian(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+def _marian(flags: argparse.Namespace) -> Peer:
     import pymarian  # pyright: ignore[reportMissingImports]
+    import sentencepiece
 
-    vocabularies = flags.vocab.split(",")
-    translator = pymarian.Translator(
-        f"--models {flags.marian} --vocabs {vocabularies[0]} {vocabularies[-1]} "
-        f"--beam-size {BEAM} --normalize 0 --mini-batch {flags.batch_size} --maxi-batch 100 "
-        f"--maxi-batch-sort src --cpu-threads {len(os.sched_getaffinity(0))} --quiet"
+    paths = flags.vocab.split(",")
+    spm = [path for path in paths if path.endswith(".spm")]
+    numbers = [path for path in paths if path not in spm]
+    options = (
+        f"--models {flags.marian} --vocabs {(numbers or spm)[0]} {(numbers or spm)[-1]} "
+        f"--normalize 0 --cpu-threads {len(os.sched_getaffinity(0))} --quiet "
+        f"--mini-batch {flags.batch_size} --maxi-batch 100 --maxi-batch-sort src"
     )
+    translator = pymarian.Translator(f"{options} --beam-size {BEAM}")
+    models = [sentencepiece.SentencePieceProcessor(model_file=path) for path in spm]
+
+    def cut(side: int, text: str) -> str:  # Marian cuts texts itself, but not with a vocab.yml
+        return " ".join(models[side].EncodeAsPieces(text)) if numbers else text
+
+    forcing = "--beam-size 1 --force-decode --tsv --tsv-fields 2 --word-scores --n-best"
+    forced = flags.logits and pymarian.Translator(f"{options} {forcing}")
+
+    def logits(source: str, target: str) -> Any:
+        answer = forced.translate(f"{cut(0, source)}\t{cut(-1, target)}")
+        scores = answer.partition("WordScores= ")[2].partition("|||")[0]
+        # What follows the given pieces is Marian's own choice.
+        return [float(score) for score in scores.split()][: len(models[-1].EncodeAsPieces(target))]
 
     def decode(sources: list[str]) -> list[str]:
-        return translator.translate("\n".join(sources)).split("\n")
+        outputs = translator.translate("\n".join(cut(0, text) for text in sources)).split("\n")
+        if not numbers:
+            return outputs
+        return [text.replace(" ", "").replace("\u2581", " ").strip() for text in outputs]
 
-    return f"Marian (pymarian {pymarian.__version__}) float32", decode
+    return Peer(f"Marian (pymarian {pymarian.__version__}) float32", decode, logits)
 
 
-def _tensor2tensor(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]], list[str]]]:
+def _tensor2tensor(flags: argparse.Namespace) -> Peer:
     import numpy as np
     import tensorflow as tf
     from tensor2tensor import models  # noqa: F401 # pyright: ignore[reportMissingImports]
@@ -236,11 +314,25 @@ def _tensor2tensor(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]]
     features = {"inputs": ids, "target_space_id": tf.constant(0)}
     with tf1.variable_scope(tf1.get_variable_scope(), reuse=tf1.AUTO_REUSE):
         best = model.infer(features, beam_size=BEAM, top_beams=1, alpha=0.0, decode_length=50)
+    every = registry.model("transformer")(
+        hparams, tf1.estimator.ModeKeys.EVAL, problem_hparams=hparams.problem_hparams
+    )
+    targets = tf1.placeholder(tf.int32, [None, None, 1, 1])
+    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+        scores = every({**features, "targets": targets})[0]
     session = tf1.Session()
     tf1.train.Saver().restore(session, tf1.train.latest_checkpoint(flags.tensor2tensor))
 
+    def encode(side: str, text: str) -> list[int]:
+        return [*encoders[side].encode(text), 1]
+
+    def logits(source: str, target: str) -> Any:
+        rows = {ids: encode("inputs", source), targets: encode("targets", target)}
+        feeds = {place: np.reshape(row, [1, -1, 1, 1]) for place, row in rows.items()}
+        return session.run(scores, feeds)[0, :, 0, 0]
+
     def decode(sources: list[str]) -> list[str]:
-        rows = [[*encoders["inputs"].encode(text), 1] for text in sources]
+        rows = [encode("inputs", text) for text in sources]
         outputs = [""] * len(rows)
         for places in _batches([len(row) for row in rows], flags.batch_size):
             batch = np.zeros([len(places), len(rows[places[0]]), 1, 1], np.int32)
@@ -252,7 +344,7 @@ def _tensor2tensor(flags: argparse.Namespace) -> tuple[str, Callable[[list[str]]
                 outputs[place] = encoders["targets"].decode(row[:end])
         return outputs
 
-    return f"tensor2tensor, TensorFlow {tf.__version__} float32", decode
+    return Peer(f"tensor2tensor, TensorFlow {tf.__version__} float32", decode, logits)
 
 
 def _batches(lengths: list[int], size: int) -> list[list[int]]:
