@@ -1,6 +1,7 @@
 """One sentence after the other, as a user of a server meets them: prints RESULT {json}.
 
-  python benchmarks/latency.py --output_dir=run --source=test.en [--export_dir=export/1]
+  python benchmarks/latency.py --output_dir=run --source=test.en
+  python benchmarks/latency.py --export_dir=export/1 --source=test.en [--c_program]
   python benchmarks/latency.py --model=base [--write_ctranslate2=ct2_base]
   other/bin/python benchmarks/latency.py --source=test.en --ctranslate2=ct2_model
   other/bin/python benchmarks/latency.py --model=base --ctranslate2=ct2_base
@@ -11,16 +12,20 @@ weights (--model) decodes random ids, and every output is as long as --length sa
 for which CTranslate2's search is the same.
 
 Times are milliseconds a sentence: ms_p50 and ms_p99 by the clock, cpu_ms_p50 and cpu_ms_min of the
-processor, which on a busy machine tell more. `operations` is how many a step of the search has,
+processor, which on a busy machine tell more (null for --c_program, in which TensorFlow runs without
+Python, another process: that of the tests). `operations` is how many a step of the search has,
 without those that do nothing at run time.
 """
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
 import pathlib
 import statistics
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -31,19 +36,29 @@ _FREE = ("Const", "Identity", "NoOp", "Placeholder")
 
 
 class Decoder(NamedTuple):
-    """What is timed: its name, a function of one input, and the operations of its step."""
+    """What is timed: its name, a function of one input, the operations of its step, and whether it
+    runs in this process."""
 
     peer: str
     decode: Callable[[Any], Any]
     inputs: Sequence[Any]
     operations: int | None = None
+    is_here: bool = True
 
 
 def main() -> None:
     """Time it and print the line."""
     flags = _flags()
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    decoder = (_ctranslate2 if flags.ctranslate2 else _t2t_lite)(flags)
+    with contextlib.ExitStack() as stack:
+        if flags.c_program:
+            decoder = _c_program(flags, stack)
+        else:
+            decoder = (_ctranslate2 if flags.ctranslate2 else _t2t_lite)(flags)
+        _time(decoder, flags)
+
+
+def _time(decoder: Decoder, flags: argparse.Namespace) -> None:
     for one in decoder.inputs[:5]:
         decoder.decode(one)
     wall, cpu = [], []
@@ -54,6 +69,7 @@ def main() -> None:
             wall.append((time.perf_counter() - start) * 1e3)
             cpu.append((time.process_time() - start_cpu) * 1e3)
     search = f"beam{flags.beam_size}" if flags.beam_size > 1 else "greedy"
+    cpu_p50 = statistics.median(cpu)
     result = {
         "peer": decoder.peer,
         "threads": flags.threads,
@@ -61,12 +77,12 @@ def main() -> None:
         "task": f"latency-{flags.model or 'tiny'}-{search}",
         "ms_p50": round(statistics.median(wall), 2),
         "ms_p99": round(sorted(wall)[int(0.99 * len(wall))], 2),
-        "cpu_ms_p50": round(statistics.median(cpu), 2),
-        "cpu_ms_min": round(min(cpu), 2),
+        "cpu_ms_p50": round(cpu_p50, 2) if decoder.is_here else None,
+        "cpu_ms_min": round(min(cpu), 2) if decoder.is_here else None,
         "operations": decoder.operations,
         # Sentences a second, as compare.py reads it.
         "tok_s": round(1e3 / statistics.median(wall), 2),
-        "tok_per_cpu_s": round(1e3 / statistics.median(cpu), 2),
+        "tok_per_cpu_s": round(1e3 / cpu_p50, 2) if decoder.is_here else None,
     }
     print(f"RESULT {json.dumps(result)}", flush=True)
 
@@ -76,6 +92,7 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--output_dir", help="of a training run")
     parser.add_argument("--checkpoint_path")
     parser.add_argument("--export_dir", help="a version of an export, in place of --output_dir")
+    parser.add_argument("--c_program", action="store_true", help="run the export without Python")
     parser.add_argument("--model", choices=["base", "big"], help="of random weights")
     parser.add_argument("--source", type=pathlib.Path, help="sentences, one a line")
     parser.add_argument("--words", type=int, default=12, help="of the sentences taken; 0: all")
@@ -140,6 +157,20 @@ def _t2t_lite(flags: argparse.Namespace) -> Decoder:
         _sentences(flags),
         num_operations(model.translate_sentence),
     )
+
+
+def _c_program(flags: argparse.Namespace, stack: contextlib.ExitStack) -> Decoder:
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
+    c_program = importlib.import_module("c_program")  # how the tests run it
+
+    program = c_program.build(pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory())))
+    threads = {
+        "TF_NUM_INTRAOP_THREADS": str(flags.threads),
+        "TF_NUM_INTEROP_THREADS": "1",
+    }
+    ask = stack.enter_context(c_program.running(program, pathlib.Path(flags.export_dir), threads))
+    sentences = [[sentence.encode()] for sentence in _sentences(flags)]
+    return Decoder("t2t-lite export in C", ask, sentences, is_here=False)
 
 
 def _random_model(flags: argparse.Namespace):

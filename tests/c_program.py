@@ -3,16 +3,20 @@
 The program is serving/saved_model_runner.c.
 """
 
+import contextlib
+import os
 import pathlib
 import shutil
 import struct
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
+Ask = Callable[[Sequence[bytes]], list[tuple[str, float, bool]]]
 SOURCE = pathlib.Path(__file__).parent / "serving" / "saved_model_runner.c"
 
 
@@ -42,35 +46,63 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def run(
+@contextlib.contextmanager
+def running(
     program: pathlib.Path,
     saved_model: pathlib.Path,
-    texts: Sequence[bytes],
-    *,
-    ops: str = "sentencepiece_tokenizer",
-) -> list[tuple[str, float, bool]]:
-    """Return each text's output, its score and whether it was truncated.
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Ask]:
+    """Start the program; yield what sends it texts and returns each one's output, its score and
+    whether it was truncated.
 
-    The program loads one of TensorFlow Text's libraries of operations.
+    It loads the one of TensorFlow Text's libraries of operations that exports need.
     """
     text_ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
-    (tokenizer,) = text_ops.glob(f"_{ops}*.so")
-    data = struct.pack("=I", len(texts))
-    data += b"".join(struct.pack("=I", len(text)) + text for text in texts)
-    done = subprocess.run(
-        [str(program), str(saved_model), str(tokenizer), *_tensor_names(saved_model)],
-        input=data,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    results, rest = [], done.stdout
-    while rest:
-        (length,) = struct.unpack("=I", rest[:4])
-        score, truncated = struct.unpack("=f?", rest[4 + length : 9 + length])
-        results.append((rest[4 : 4 + length].decode(), score, truncated))
-        rest = rest[9 + length :]
-    return results
+    (tokenizer,) = text_ops.glob("_sentencepiece_tokenizer*.so")
+    command = [str(program), str(saved_model), str(tokenizer), *_tensor_names(saved_model)]
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, **(environment or {})},
+        ) as process,
+    ):
+        assert process.stdin
+        assert process.stdout
+        requests, answers = process.stdin, process.stdout
+
+        def read(count: int) -> bytes:
+            data = answers.read(count)
+            if len(data) < count:
+                log.seek(0)
+                raise AssertionError(log.read().decode())
+            return data
+
+        def ask(texts: Sequence[bytes]) -> list[tuple[str, float, bool]]:
+            data = b"".join(struct.pack("=I", len(text)) + text for text in texts)
+            requests.write(struct.pack("=I", len(texts)) + data)
+            requests.flush()
+            results = []
+            for _ in texts:
+                (length,) = struct.unpack("=I", read(4))
+                output = read(length).decode()
+                results.append((output, *struct.unpack("=f?", read(5))))
+            return results
+
+        yield ask
+        requests.close()
+    assert process.returncode == 0
+
+
+def run(
+    program: pathlib.Path, saved_model: pathlib.Path, texts: Sequence[bytes]
+) -> list[tuple[str, float, bool]]:
+    """Return what the program says of texts, all in one request."""
+    with running(program, saved_model) as ask:
+        return ask(texts)
 
 
 def _tensor_names(saved_model: pathlib.Path) -> list[str]:
