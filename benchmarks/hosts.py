@@ -13,9 +13,10 @@ netns`, and `tc` for --rate and --delay), and prints
 
 With --kill the hosts train once more: the last worker is killed after step 20, and all are started
 again. Their weights must have the bits of the training that nobody disturbed; if not, the exit
-status is 1. --delay needs a kernel
-with netem. The hosts share this machine's cores: seconds say how much the network adds, not how
-fast several machines are.
+status is 1.
+
+--delay needs a kernel with netem. The hosts share this machine's cores: seconds say how much the
+network adds, not how fast several machines are.
 """
 
 import argparse
@@ -30,9 +31,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 PORT = 2222
-_FIRST = (
-    10  # the step from which bytes and seconds are counted: all shapes but rare ones are traced
-)
+# The step from which bytes and seconds are counted: all shapes but rare ones are traced.
+_FIRST = 10
 _POLL = 0.02
 _NOTICE = 120  # seconds that the others have to end by themselves
 _CODE = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
