@@ -223,7 +223,8 @@ def _write_ctranslate2(model, target: str) -> None:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    weights = module.specification(model, [f"<{i}>" for i in range(VOCABULARY)])
+    pieces = [f"<{i}>" for i in range(VOCABULARY)]
+    weights = module.specification(model, pieces, pieces)
     weights.validate()
     weights.optimize()
     pathlib.Path(target).mkdir(parents=True, exist_ok=True)
