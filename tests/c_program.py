@@ -14,6 +14,8 @@ import tensorflow_text
 from tensorflow.core.protobuf import saved_model_pb2
 
 SOURCE = pathlib.Path(__file__).parent / "serving" / "saved_model_runner.c"
+# TensorFlow Text's libraries of operations that tokenizers here are made of.
+TOKENIZERS = ("sentencepiece_tokenizer", "fast_wordpiece_tokenizer")
 
 
 class CannotBuildError(Exception):
@@ -43,22 +45,15 @@ def build(folder: pathlib.Path) -> pathlib.Path:
 
 
 def run(
-    program: pathlib.Path,
-    saved_model: pathlib.Path,
-    texts: Sequence[bytes],
-    *,
-    ops: str = "sentencepiece_tokenizer",
+    program: pathlib.Path, saved_model: pathlib.Path, texts: Sequence[bytes]
 ) -> list[tuple[str, float, bool]]:
-    """Return each text's output, its score and whether it was truncated.
-
-    The program loads one of TensorFlow Text's libraries of operations.
-    """
-    text_ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
-    (tokenizer,) = text_ops.glob(f"_{ops}*.so")
+    """Return each text's output, its score and whether it was truncated."""
+    ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
+    libraries = ",".join(str(next(ops.glob(f"_{name}*.so"))) for name in TOKENIZERS)
     data = struct.pack("=I", len(texts))
     data += b"".join(struct.pack("=I", len(text)) + text for text in texts)
     done = subprocess.run(
-        [str(program), str(saved_model), str(tokenizer), *_tensor_names(saved_model)],
+        [str(program), str(saved_model), libraries, *_tensor_names(saved_model)],
         input=data,
         capture_output=True,
         check=False,
