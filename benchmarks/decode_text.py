@@ -66,6 +66,9 @@ def main() -> None:
     parser.add_argument(
         "--sentencepiece", help="the model that cuts OpenNMT-tf's or fairseq's text"
     )
+    parser.add_argument(
+        "--never_unknown", action="store_true", help="OpenNMT-tf, fairseq: no <unk>, as here"
+    )
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--outputs", type=pathlib.Path, help="where the translations go")
@@ -179,7 +182,12 @@ def _fairseq(flags: argparse.Namespace) -> Peer:
     model.load_state_dict(state["model"])
     model.eval()
     search = sequence_generator.SequenceGenerator(
-        [model], words, beam_size=BEAM, len_penalty=0, min_len=0
+        [model],
+        words,
+        beam_size=BEAM,
+        len_penalty=0,
+        min_len=0,
+        unk_penalty=1e9 if flags.never_unknown else 0,
     )
 
     cut, joined_by = str.strip, "@@ "
@@ -230,6 +238,8 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
     checkpoint = tf.train.Checkpoint(model=model)
     checkpoint.restore(tf.train.latest_checkpoint(flags.opennmt_tf)).expect_partial()
 
+    pieces = [*pathlib.Path(vocabularies[-1]).read_text("utf-8").splitlines(), "<unk>"]
+
     def logits(source: str, target: str) -> Any:
         features = model.features_inputter.make_features(tf.constant([source]))
         labels = model.labels_inputter.make_features(tf.constant([target]))
@@ -240,6 +250,9 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
         return model(model.features_inputter.make_features(texts))[1]["text"][:, 0]
 
     def decode(sources: list[str]) -> list[str]:
+        if flags.never_unknown:  # by the softmax's bias: there is no option for it
+            bias = model.decoder.output_layer.bias
+            bias.assign(tf.tensor_scatter_nd_update(bias, [[len(pieces) - 1]], [-1e9]))
         outputs = [""] * len(sources)
         for places in _batches([len(text) for text in sources], flags.batch_size):
             found = translate(tf.constant([sources[place] for place in places])).numpy()
@@ -247,7 +260,6 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
                 outputs[place] = text.decode()
         return outputs
 
-    pieces = [*pathlib.Path(vocabularies[-1]).read_text("utf-8").splitlines(), "<unk>"]
     return Peer(f"OpenNMT-tf {opennmt.__version__} float32", decode, logits, pieces)
 
 

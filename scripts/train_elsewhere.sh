@@ -101,7 +101,8 @@ train_fairseq() { # one SentencePiece model and one dict.txt for both sides
   local bin=${peer%/*}
   "$bin/fairseq-preprocess" --source-lang en --target-lang de --joined-dictionary \
     --trainpref train.pieces --validpref val.pieces --destdir data
-  "$bin/fairseq-train" data --cpu --arch transformer --share-all-embeddings --seed 1 \
+  # More threads are slower where others use the cores.
+  OMP_NUM_THREADS=1 "$bin/fairseq-train" data --cpu --arch transformer --share-all-embeddings --seed 1 \
     --encoder-layers 2 --encoder-embed-dim 128 --encoder-attention-heads 4 \
     --encoder-ffn-embed-dim 512 --decoder-layers 2 --decoder-embed-dim 128 \
     --decoder-attention-heads 4 --decoder-ffn-embed-dim 512 --dropout 0.1 --max-tokens 2048 \
