@@ -198,7 +198,7 @@ def _fairseq(flags: argparse.Namespace) -> Peer:
         cut, joined_by = lambda text: " ".join(pieces.EncodeAsPieces(text)), "sentencepiece"
 
     def encode(text: str) -> torch.Tensor:
-        return words.encode_line(cut(text), add_if_not_exist=False, quiet=True).long()
+        return words.encode_line(cut(text), add_if_not_exist=False).long()
 
     def logits(source: str, target: str) -> Any:
         ids, outputs = encode(source)[None], encode(target)[None]
