@@ -7,6 +7,7 @@
 # RAW_DIR holds {train,val,test_2016_flickr}.{en,de}, plain or compressed with gzip. PYTHON is that of
 # an environment with the framework (pymarian, tensor2tensor, opennmt-tf, fairseq); the one of
 # t2t-lite's own environment, which cuts text into pieces, is `python`. WORK_DIR/model is the result.
+# decode_text.py needs sentencepiece beside fairseq and pymarian. STEPS=1500 is the default.
 set -euo pipefail
 framework=${1:?usage: scripts/train_elsewhere.sh FRAMEWORK RAW_DIR WORK_DIR PYTHON}
 raw=$(realpath "$2")
