@@ -13,11 +13,11 @@ The others: --fairseq=model.pt --vocab=dict.txt, of sentences that are cut alrea
 --t2t_usr_dir. Where each side has files of its own give both, the source's first, with a comma
 between.
 
-Beam 4 without length penalty and with strict ends, for which the searches are the same but for
-OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The figure (tok_s)
-is sentences a second, the median of three times after a first one; --times=0 leaves it out. With
---target, --logits=FILE.npz writes what a framework computes of the first 100 pairs, for
-imported.py.
+Beam 4, or --beam_size, without length penalty and with strict ends, for which the searches are the
+same but for OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The
+figure (tok_s) is sentences a second, the median of three times after a first one; --times=0 leaves
+it out. With --target, --logits=FILE.npz writes what a framework computes of the first 100 pairs,
+for imported.py.
 """
 
 from __future__ import annotations  # for the Python of tensor2tensor
@@ -66,6 +66,10 @@ def main() -> None:
     parser.add_argument(
         "--sentencepiece", help="the model that cuts OpenNMT-tf's or fairseq's text"
     )
+    parser.add_argument(
+        "--never_unknown", action="store_true", help="OpenNMT-tf, fairseq: no <unk>, as here"
+    )
+    parser.add_argument("--beam_size", type=int, default=BEAM, help="not of CTranslate2")
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--outputs", type=pathlib.Path, help="where the translations go")
@@ -118,7 +122,7 @@ def _t2t_lite(flags: argparse.Namespace) -> Peer:
         flags.output_dir,
         flags.checkpoint_path,
         devices=devices.for_batches(),
-        beam_size=BEAM,
+        beam_size=flags.beam_size,
         alpha=0.0,
         strict_ends=True,
         batch_size=flags.batch_size,
@@ -179,7 +183,12 @@ def _fairseq(flags: argparse.Namespace) -> Peer:
     model.load_state_dict(state["model"])
     model.eval()
     search = sequence_generator.SequenceGenerator(
-        [model], words, beam_size=BEAM, len_penalty=0, min_len=0
+        [model],
+        words,
+        beam_size=flags.beam_size,
+        len_penalty=0,
+        min_len=0,
+        unk_penalty=1e9 if flags.never_unknown else 0,
     )
 
     cut, joined_by = str.strip, "@@ "
@@ -190,7 +199,7 @@ def _fairseq(flags: argparse.Namespace) -> Peer:
         cut, joined_by = lambda text: " ".join(pieces.EncodeAsPieces(text)), "sentencepiece"
 
     def encode(text: str) -> torch.Tensor:
-        return words.encode_line(cut(text), add_if_not_exist=False, quiet=True).long()
+        return words.encode_line(cut(text), add_if_not_exist=False).long()
 
     def logits(source: str, target: str) -> Any:
         ids, outputs = encode(source)[None], encode(target)[None]
@@ -225,10 +234,12 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
         params = {"model": models[place]}
         settings[f"{side}_tokenization"] = {"type": "SentencePieceTokenizer", "params": params}
     model = opennmt.load_model(flags.opennmt_tf)
-    model.initialize(settings, params={"beam_width": BEAM, "length_penalty": 0})
+    model.initialize(settings, params={"beam_width": flags.beam_size, "length_penalty": 0})
     model.create_variables()
     checkpoint = tf.train.Checkpoint(model=model)
     checkpoint.restore(tf.train.latest_checkpoint(flags.opennmt_tf)).expect_partial()
+
+    pieces = [*pathlib.Path(vocabularies[-1]).read_text("utf-8").splitlines(), "<unk>"]
 
     def logits(source: str, target: str) -> Any:
         features = model.features_inputter.make_features(tf.constant([source]))
@@ -240,6 +251,9 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
         return model(model.features_inputter.make_features(texts))[1]["text"][:, 0]
 
     def decode(sources: list[str]) -> list[str]:
+        if flags.never_unknown:  # by the softmax's bias: there is no option for it
+            bias = model.decoder.output_layer.bias
+            bias.assign(tf.tensor_scatter_nd_update(bias, [[len(pieces) - 1]], [-1e9]))
         outputs = [""] * len(sources)
         for places in _batches([len(text) for text in sources], flags.batch_size):
             found = translate(tf.constant([sources[place] for place in places])).numpy()
@@ -247,7 +261,6 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
                 outputs[place] = text.decode()
         return outputs
 
-    pieces = [*pathlib.Path(vocabularies[-1]).read_text("utf-8").splitlines(), "<unk>"]
     return Peer(f"OpenNMT-tf {opennmt.__version__} float32", decode, logits, pieces)
 
 
@@ -263,7 +276,7 @@ def _marian(flags: argparse.Namespace) -> Peer:
         f"--normalize 0 --cpu-threads {len(os.sched_getaffinity(0))} --quiet "
         f"--mini-batch {flags.batch_size} --maxi-batch 100 --maxi-batch-sort src"
     )
-    translator = pymarian.Translator(f"{options} --beam-size {BEAM}")
+    translator = pymarian.Translator(f"{options} --beam-size {flags.beam_size}")
     models = [sentencepiece.SentencePieceProcessor(model_file=path) for path in spm]
 
     def cut(side: int, text: str) -> str:  # Marian cuts texts itself, but not with a vocab.yml
@@ -313,7 +326,9 @@ def _tensor2tensor(flags: argparse.Namespace) -> Peer:
     ids = tf1.placeholder(tf.int32, [None, None, 1, 1])
     features = {"inputs": ids, "target_space_id": tf.constant(0)}
     with tf1.variable_scope(tf1.get_variable_scope(), reuse=tf1.AUTO_REUSE):
-        best = model.infer(features, beam_size=BEAM, top_beams=1, alpha=0.0, decode_length=50)
+        best = model.infer(
+            features, beam_size=flags.beam_size, top_beams=1, alpha=0.0, decode_length=50
+        )
     every = registry.model("transformer")(
         hparams, tf1.estimator.ModeKeys.EVAL, problem_hparams=hparams.problem_hparams
     )

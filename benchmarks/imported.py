@@ -10,7 +10,8 @@
     --reference=work/test_2016_flickr.de --outputs=work/theirs.de --logits=work/theirs.npz \\
     --raw_dir=work
 
-decode_text.py says how the other frameworks decode, and compares speeds. Prints RESULT {json}:
+decode_text.py says how the other frameworks decode, and compares speeds. tensor2tensor lets an
+output end where others do not: --decode_hparams=beam_size=4,alpha=0. Prints RESULT {json}:
 
   logits     the largest difference over 100 pairs, of all logits or of the targets' probabilities
   outputs    how many are equal, BLEU of both; of those that are not, how many of theirs are less
@@ -33,17 +34,13 @@ import tempfile
 from collections.abc import Sequence
 from typing import Any
 
-import decode_text
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.decode import devices, forced, scoring, translator
+from t2t_lite.decode import devices, forced, options, scoring, translator
 from t2t_lite.evaluate import bleu
 from t2t_lite.serving import client, export, loopback, served_model
 from t2t_lite.text import special_ids
-
-# The search that all frameworks have; see decode_text.
-SEARCH: dict[str, Any] = {"beam_size": decode_text.BEAM, "alpha": 0.0, "strict_ends": True}
 
 
 def main() -> None:
@@ -54,6 +51,7 @@ def main() -> None:
     parser.add_argument("--reference", type=pathlib.Path, required=True)
     parser.add_argument("--outputs", type=pathlib.Path, help="of the framework, by decode_text.py")
     parser.add_argument("--logits", type=pathlib.Path, help="of the framework, by decode_text.py")
+    parser.add_argument("--decode_hparams", default="beam_size=4,alpha=0,strict_ends=true")
     parser.add_argument("--served", type=int, default=30, help="sentences; 0: none")
     parser.add_argument("--raw_dir", type=pathlib.Path, help="to train further")
     parser.add_argument("--train_steps", type=int, default=100)
@@ -61,8 +59,9 @@ def main() -> None:
     sources, references = (
         p.read_text("utf-8").splitlines() for p in (flags.source, flags.reference)
     )
+    search = options.parse(flags.decode_hparams)
     model = translator.Translator.from_output_dir(
-        flags.output_dir, devices=devices.for_batches(), **SEARCH
+        flags.output_dir, devices=devices.for_batches(), **search
     )
     if flags.logits:
         _say("logits", **_logits(model, sources, references, np.load(flags.logits)))
@@ -151,7 +150,9 @@ def _served(
     c_program = importlib.import_module("c_program")  # how the tests run it
 
     expected = [one.text for one in model.translate(texts)]
-    version = export.export(flags.output_dir, folder / "export", **SEARCH)
+    version = export.export(
+        flags.output_dir, folder / "export", **options.parse(flags.decode_hparams)
+    )
     answers = c_program.run(c_program.build(folder), version, [text.encode() for text in texts])
     in_c = [text for text, _, _ in answers]
     with (

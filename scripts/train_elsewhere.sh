@@ -7,6 +7,7 @@
 # RAW_DIR holds {train,val,test_2016_flickr}.{en,de}, plain or compressed with gzip. PYTHON is that of
 # an environment with the framework (pymarian, tensor2tensor, opennmt-tf, fairseq); the one of
 # t2t-lite's own environment, which cuts text into pieces, is `python`. WORK_DIR/model is the result.
+# decode_text.py needs sentencepiece beside fairseq and pymarian. STEPS=1500 is the default.
 set -euo pipefail
 framework=${1:?usage: scripts/train_elsewhere.sh FRAMEWORK RAW_DIR WORK_DIR PYTHON}
 raw=$(realpath "$2")
@@ -101,7 +102,8 @@ train_fairseq() { # one SentencePiece model and one dict.txt for both sides
   local bin=${peer%/*}
   "$bin/fairseq-preprocess" --source-lang en --target-lang de --joined-dictionary \
     --trainpref train.pieces --validpref val.pieces --destdir data
-  "$bin/fairseq-train" data --cpu --arch transformer --share-all-embeddings --seed 1 \
+  # More threads are slower where others use the cores.
+  OMP_NUM_THREADS=1 "$bin/fairseq-train" data --cpu --arch transformer --share-all-embeddings --seed 1 \
     --encoder-layers 2 --encoder-embed-dim 128 --encoder-attention-heads 4 \
     --encoder-ffn-embed-dim 512 --decoder-layers 2 --decoder-embed-dim 128 \
     --decoder-attention-heads 4 --decoder-ffn-embed-dim 512 --dropout 0.1 --max-tokens 2048 \

@@ -18,6 +18,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 Ask = Callable[[Sequence[bytes]], list[tuple[str, float, bool]]]
 SOURCE = pathlib.Path(__file__).parent / "serving" / "saved_model_runner.c"
+# TensorFlow Text's libraries of operations that tokenizers here are made of.
+TOKENIZERS = ("sentencepiece_tokenizer", "fast_wordpiece_tokenizer")
 
 
 class CannotBuildError(Exception):
@@ -53,13 +55,10 @@ def running(
     environment: Mapping[str, str] | None = None,
 ) -> Iterator[Ask]:
     """Start the program; yield what sends it texts and returns each one's output, its score and
-    whether it was truncated.
-
-    It loads the one of TensorFlow Text's libraries of operations that exports need.
-    """
-    text_ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
-    (tokenizer,) = text_ops.glob("_sentencepiece_tokenizer*.so")
-    command = [str(program), str(saved_model), str(tokenizer), *_tensor_names(saved_model)]
+    whether it was truncated."""
+    ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
+    libraries = ",".join(str(next(ops.glob(f"_{name}*.so"))) for name in TOKENIZERS)
+    command = [str(program), str(saved_model), libraries, *_tensor_names(saved_model)]
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(

@@ -1,12 +1,12 @@
 /* Runs a SavedModel's text signature through TensorFlow's C API: the loader that TensorFlow Serving
  * uses, and no Python.
  *
- *   saved_model_runner SAVED_MODEL TOKENIZER_LIBRARY INPUT OUTPUTS SCORES TRUNCATED
+ *   saved_model_runner SAVED_MODEL TOKENIZER_LIBRARIES INPUT OUTPUTS SCORES TRUNCATED
  *
- * The four names are the signature's tensors, "operation:index". Standard input: requests, each the
- * number of texts, then for each its length and its bytes. Standard output: for each text the length
- * and the bytes of its output, its score and one byte of 0 or 1. Numbers are 32 bits, of this
- * machine's byte order.
+ * Libraries have commas between. The four names are the signature's tensors, "operation:index".
+ * Standard input: requests, each the number of texts, then for each its length and its bytes.
+ * Standard output: for each text the length and the bytes of its output, its score and one byte of 0
+ * or 1. Numbers are 32 bits, of this machine's byte order.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -87,8 +87,10 @@ int main(int argc, char** argv) {
     return 2;
   }
   TF_Status* status = TF_NewStatus();
-  TF_LoadLibrary(argv[2], status);
-  check(status, "TF_LoadLibrary");
+  for (char* path = strtok(argv[2], ","); path != NULL; path = strtok(NULL, ",")) {
+    TF_LoadLibrary(path, status);
+    check(status, "TF_LoadLibrary");
+  }
 
   TF_Graph* graph = TF_NewGraph();
   TF_SessionOptions* options = TF_NewSessionOptions();

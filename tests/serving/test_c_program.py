@@ -4,11 +4,12 @@ from typing import Any
 
 import c_program
 import foreign_numbers
+import golden_numbers
 import pytest
 import tiny_run
 
 from t2t_lite.decode import translator
-from t2t_lite.imports import fairseq, imported
+from t2t_lite.imports import fairseq, imported, tensor2tensor
 from t2t_lite.serving import export
 
 
@@ -44,6 +45,19 @@ def test_c_program_runs_what_was_imported(runner, tmp_path):
     export.export(tmp_path / "run", tmp_path / "export", **changes)
     texts = ["a dog runs", "", " and  the ☃ cat"]
     model = translator.Translator.from_output_dir(tmp_path / "run", **changes)
+    expected = [(t.text, pytest.approx(t.score, abs=2e-5)) for t in model.translate(texts)]
+    found = c_program.run(runner, tmp_path / "export" / "1", [text.encode() for text in texts])
+    assert [(text, score) for text, score, _ in found] == expected
+
+
+@pytest.mark.integration
+def test_c_program_runs_a_model_of_tensor2tensor(runner, tmp_path):
+    # Its text is cut by another library of TensorFlow Text than SentencePiece's.
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    imported.write(tensor2tensor.read(tmp_path), tmp_path / "run")
+    export.export(tmp_path / "run", tmp_path / "export", extra_length=5)
+    texts = ["αβγ δ", "", "ζ_\\ ☃"]
+    model = translator.Translator.from_output_dir(tmp_path / "run", extra_length=5)
     expected = [(t.text, pytest.approx(t.score, abs=2e-5)) for t in model.translate(texts)]
     found = c_program.run(runner, tmp_path / "export" / "1", [text.encode() for text in texts])
     assert [(text, score) for text, score, _ in found] == expected
