@@ -1,8 +1,10 @@
 """Fixtures that all tests share."""
 
+import gc
 import os
 import pathlib
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,6 +17,13 @@ def shared_data() -> pathlib.Path:
     if not path.is_dir():
         pytest.skip(f"needs the reference data: {path} is missing (set T2T_LITE_DATA)")
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def graphs_of_a_file_go() -> Iterator[None]:
+    """Free what a file's tests have traced, of which Python sees only small objects."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -1,19 +1,19 @@
 """The decoder one time step at a time, for the N beams of every sentence at once.
 
-Equal to `Transformer.decode` and `Transformer.logits`, but a step computes only its own position:
-keys and values of earlier ones are kept in caches, those of the source are computed once.
+Equal to `Transformer.decode` and `Transformer.logits` up to rounding, but a step computes only its
+own position: keys and values of earlier ones are kept in caches, those of the source are computed
+once.
 
 A cache is never reordered: it holds slots, and `ancestry` tells which are a beam's own, as
 beam_search.Decoder has it. Every beam attends over all slots of its sentence, and those that are
 not its own are hidden by a mask, made once a step for all layers. Beams soon share most of their
-past, so that few slots are any beam's: whenever caches grow, they leave the others behind.
+past, so most slots soon belong to no beam: whenever caches grow, these are left behind.
 
-Products with weights may be in bfloat16 where all else is in float32. Rounded logits would change
-outputs most, so those of the best candidates are then computed again.
+Products with weights may be in bfloat16 or of 8-bit integers where all else is in float32. Rounded
+logits would change outputs most, so those of the best candidates are then computed again.
 
 Shapes: B sentences, N beams, T time steps so far allotted, C slots that the caches hold, S source
-length, D d_model, H heads, K size of one head, V rows of the embedding, W columns of the softmax, M
-candidates.
+length, D d_model, H heads, K size of one head, V rows of the embedding, W columns of the softmax.
 """
 
 import math
@@ -27,8 +27,8 @@ from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
 from t2t_lite.model import attention, compatibility, linear, residual, transformer
 
-# Tokens of the longest source whose memory is folded: reading a longer one's takes more time than
-# the operations do that folding saves.
+# Tokens of the longest source for which is_short_sentence chooses the trace that folds its memory:
+# reading a longer one's takes more time than the operations do that folding saves.
 _LONGEST_FOLDED = 64
 
 
@@ -100,8 +100,9 @@ class CachedDecoder:
     def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].
 
-        If B is statically 1, the memory is folded. After those of the layers come the memories of
-        `more` cross-attentions, as they are.
+        If B is statically 1, the memory is folded, unless attention is additive: see
+        `is_short_sentence`. After those of the layers come the memories of `more` cross-attentions,
+        as they are.
         """
         if self.has_integers:
             with tf.control_dependencies([weight_products.assert_integers()]):
@@ -134,8 +135,7 @@ class CachedDecoder:
         return encoded, tuple(KeysValues(*one.keys_values(encoded.states)) for one in attentions)
 
     def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
-        """See beam_search.Decoder. Slots that no beam went through are left out, as far as all
-        sentences have such."""
+        """See beam_search.Decoder. Slots that no beam went through are left out."""
         num_old = tf.shape(ancestry)[2] * self.beam_size
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
@@ -146,8 +146,12 @@ class CachedDecoder:
         return self.resized(state, is_used, new_slots)
 
     def resized(self, state: State, is_used: tf.Tensor, new_slots: tf.Tensor) -> State:
-        """Return the state without slots that are not used, bool [B, C], as far as all sentences
-        have such, and with new ones [B, any]."""
+        """Return the state without the slots that are not used, bool [B, C], and with new ones
+        [B, any].
+
+        All sentences keep equally many: as many as the one that uses most, rounded up to a multiple
+        of N, which `_write` needs.
+        """
         kept = _columns(is_used, multiple=self.beam_size)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
         columns = tf.repeat(kept[:, None], self.hparams.num_heads, axis=1)
@@ -245,7 +249,7 @@ class CachedDecoder:
         def self_attention(y):
             nonlocal new_cache
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._cast(weights.qkv(y)), sizes)
+            q, k, v = self._split_heads(self._cast(weights.self_qkv(y)), sizes)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
             attended = self._attend(q, new_cache, slots.mask, weights.self_additive)
             return weights.self_output(attended)
@@ -253,7 +257,7 @@ class CachedDecoder:
         def cross_attention(y):
             if isinstance(memory, prepared_weights.FoldedMemory):
                 return weights.add_cross_output_bias(self._attend_folded(y, memory))
-            y = self._cast(weights.q(y))
+            y = self._cast(weights.cross_q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k])
             attended = self._attend(q, memory, memory_mask, weights.cross_additive)
             return weights.cross_output(attended)

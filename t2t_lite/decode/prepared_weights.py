@@ -17,11 +17,12 @@ from t2t_lite.model import attention, normalization, transformer
 
 
 class FoldedMemory(NamedTuple):
-    """Cross-attention to the source of one sentence, whose projections are multiplied out for few
-    rows x to attend: softmax(x `keys`^T + `bias`) `values`.
+    """Cross-attention to the source of one sentence, with the projections of queries and outputs
+    multiplied in: rows x attend by a sum over heads of softmax(x keys^T + bias) values.
 
-    A head's keys are K W_q^T and its values V W^O, so `keys` and `values` are [1, H S, D], heads
-    one below the other. `bias` [1, H, S] is K b_q, and hides padding.
+    A head's `keys` are its projected keys times W_q^T, its `values` its projected values times W^O,
+    so both are [1, H S, D], heads one below the other. Its `bias` [1, H, S] is that of queries
+    times its keys, and hides padding.
     """
 
     keys: tf.Tensor
@@ -51,9 +52,9 @@ class LayerWeights(NamedTuple):
     """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
     some models have: the vectors of additive attention, another activation."""
 
-    qkv: products.Product
+    self_qkv: products.Product
     self_output: products.Product
-    q: products.Product
+    cross_q: products.Product
     cross_output: products.Product
     input_to_hidden: products.Product
     hidden_to_output: products.Product
@@ -65,7 +66,7 @@ class LayerWeights(NamedTuple):
     folding_q: tf.Tensor
     folding_output: tf.Tensor
     folding_q_bias: tf.Tensor | None
-    folded_output_bias: tf.Tensor | None
+    folding_output_bias: tf.Tensor | None
 
     def folded(self, keys: tf.Tensor, values: tf.Tensor, mask: tf.Tensor) -> FoldedMemory:
         """Fold cross-attention to keys and values [1, H, S, K], of which a mask [1, 1, 1, S] hides
@@ -83,48 +84,45 @@ class LayerWeights(NamedTuple):
 
     def add_cross_output_bias(self, x: tf.Tensor) -> tf.Tensor:
         """Return x + b^O of cross-attention."""
-        return x if self.folded_output_bias is None else x + self.folded_output_bias
+        return x if self.folding_output_bias is None else x + self.folding_output_bias
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "LayerWeights":
-        itself, cross, feed_forward = (
-            layer.self_attention,
-            layer.cross_attention,
-            layer.feed_forward,
-        )
+        self_attention, cross = layer.self_attention, layer.cross_attention
+        feed_forward = layer.feed_forward
 
         def product(kernel, bias=None):
             if bias is not None:
                 bias = tf.convert_to_tensor(bias)
             return products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
 
-        def scaled(kernel):
-            scale = itself.d_k**-0.5 if itself.function == "scaled_dot" else 1.0
+        def scaled(kernel):  # of either attention: they have one d_k and one function
+            scale = self_attention.d_k**-0.5 if self_attention.function == "scaled_dot" else 1.0
             return tf.cast(kernel, tf.float32) * scale
 
-        def query_bias(layer):
-            return scaled(tf.convert_to_tensor(layer.q_bias)) if layer.use_bias else None
+        def query_bias(one):
+            return scaled(tf.convert_to_tensor(one.q_bias)) if one.use_bias else None
 
-        def output_bias(layer):
-            return layer.output_bias if layer.use_bias else None
+        def output_bias(one):
+            return one.output_bias if one.use_bias else None
 
-        def additive(layer):
-            return tf.convert_to_tensor(layer.additive) if layer.function == "additive" else None
+        def additive(one):
+            return tf.convert_to_tensor(one.additive) if one.function == "additive" else None
 
         def heads(rows):
             return tf.reshape(rows, [cross.num_heads, -1, rows.shape[1]])
 
-        qkv = tf.cast(tf.convert_to_tensor(itself.qkv), tf.float32)
-        num_queries = itself.num_heads * itself.d_k
-        qkv_bias, cross_bias = query_bias(itself), query_bias(cross)
+        qkv = tf.cast(tf.convert_to_tensor(self_attention.qkv), tf.float32)
+        num_queries = self_attention.num_heads * self_attention.d_k
+        qkv_bias, cross_bias = query_bias(self_attention), query_bias(cross)
         if qkv_bias is not None:
             qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
         return cls(
-            qkv=product(
+            self_qkv=product(
                 tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
             ),
-            self_output=product(itself.output_kernel, output_bias(itself)),
-            q=product(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
+            self_output=product(self_attention.output_kernel, output_bias(self_attention)),
+            cross_q=product(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
             cross_output=product(cross.output_kernel, output_bias(cross)),
             input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
             hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
@@ -133,13 +131,13 @@ class LayerWeights(NamedTuple):
                 Norm.of(layer.cross_attention_norm),
                 Norm.of(layer.feed_forward_norm),
             ),
-            self_additive=additive(itself),
+            self_additive=additive(self_attention),
             cross_additive=additive(cross),
             activation=feed_forward.activation,
             folding_q=heads(transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
             folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
             folding_q_bias=None if cross_bias is None else heads(cross_bias[:, None]),
-            folded_output_bias=(
+            folding_output_bias=(
                 tf.cast(tf.convert_to_tensor(cross.output_bias), tf.float32)
                 if cross.use_bias
                 else None
