@@ -98,7 +98,7 @@ def read(
 
     Args:
       model: a checkpoint's prefix (".../model.ckpt-250000"), or a folder, whose newest is taken.
-      vocab: its vocabulary; default: the only vocab.* beside the checkpoint or in its data_dir.
+      vocab: its vocabulary; default: the only vocab.* beside the checkpoint, else in its data_dir.
       problem: what it has learnt; default: that of its flags.
       num_heads: where neither hparams.json nor a known hparams_set tells.
       target_space: the number of its target space; default: the one that was trained, or 0.
@@ -409,7 +409,8 @@ def _vocabulary_path(
     folders = [folder]
     if flags.get("data_dir"):
         folders.append(pathlib.Path(os.path.expanduser(flags["data_dir"])))
-    found = [path for place in folders for path in sorted(place.glob("vocab.*"))]
+    # A copy beside the checkpoint comes before those of the data.
+    found = next(filter(None, (sorted(place.glob("vocab.*")) for place in folders)), [])
     if len(found) != 1:
         raise errors.UserError(
             f"give the vocabulary as --vocab: it is the file vocab.* of the training's data_dir "

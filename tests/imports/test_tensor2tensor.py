@@ -121,6 +121,19 @@ def test_a_larger_matrix_than_the_vocabulary_keeps_its_rows(tmp_path):
     np.testing.assert_allclose(_logits(read, _arrays()), _arrays()["logits"], atol=2e-5)
 
 
+def test_the_vocabulary_beside_the_checkpoint_comes_before_that_of_the_data(tmp_path):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    name = "vocab.golden.subwords"
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / name).write_bytes((tmp_path / name).read_bytes())
+    flags = (tmp_path / "flags.txt").read_text()
+    (tmp_path / "flags.txt").write_text(f"{flags}--data_dir={data}\n")
+    beside = tensor2tensor.read(tmp_path).vocabulary
+    (tmp_path / name).unlink()
+    assert tensor2tensor.read(tmp_path).vocabulary == beside
+
+
 def test_a_newer_checkpoint_and_a_vocabulary_of_tokens(tmp_path):
     golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
     for file in list(tmp_path.glob("model.ckpt-3.*")):
