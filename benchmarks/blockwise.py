@@ -14,7 +14,7 @@ import os
 import pathlib
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
@@ -67,10 +67,7 @@ def main() -> None:
     add_times(
         results,
         "one",
-        {
-            name: lambda model=model: [model.translate([line]) for line in some]
-            for name, model in models.items()
-        },
+        one_by_one(models, some),
         rounds=flags.rounds,
         per=len(some),
     )
@@ -84,6 +81,14 @@ def main() -> None:
     )
     for result in results.values():
         print(f"RESULT {json.dumps(result)}", flush=True)
+
+
+def one_by_one(models: Mapping[str, Any], lines: Sequence[str]) -> dict[str, Callable[[], Any]]:
+    """Return by each model's name what translates the lines alone, one after the other."""
+    return {
+        name: lambda model=model: [model.translate([line]) for line in lines]
+        for name, model in models.items()
+    }
 
 
 def add_times(

@@ -24,10 +24,10 @@ def main() -> None:
     parser.add_argument("--ctranslate2", required=True, help="a converted model")
     parser.add_argument("--precision", default="float32")
     flags = parser.parse_args()
-    _, decode = decode_text.by_ctranslate2(flags.ctranslate2, flags.precision, batch_size=1)
+    peer = decode_text.by_ctranslate2(flags.ctranslate2, flags.precision, batch_size=1)
 
     def translate(request: bytes, context: grpc.ServicerContext) -> bytes:
-        return decode([request.decode()])[0].encode()
+        return peer.decode([request.decode()])[0].encode()
 
     class Handler(grpc.GenericRpcHandler):
         """Answers the one method."""

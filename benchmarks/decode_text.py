@@ -133,13 +133,11 @@ def _t2t_lite(flags: argparse.Namespace) -> Peer:
 
 
 def _ctranslate2(flags: argparse.Namespace) -> Peer:
-    return Peer(*by_ctranslate2(flags.ctranslate2, flags.precision, flags.batch_size))
+    return by_ctranslate2(flags.ctranslate2, flags.precision, flags.batch_size)
 
 
-def by_ctranslate2(
-    model_dir: str, precision: str, batch_size: int
-) -> tuple[str, Callable[[list[str]], list[str]]]:
-    """Return CTranslate2's name and its decoder, with a worker of one thread for each core."""
+def by_ctranslate2(model_dir: str, precision: str, batch_size: int) -> Peer:
+    """Return CTranslate2's decoder, with a worker of one thread for each core."""
     # Another environment: none of our packages is there.
     import ctranslate2  # pyright: ignore[reportMissingImports]
     import sentencepiece
@@ -166,7 +164,7 @@ def by_ctranslate2(
         )
         return [pieces.DecodePieces(one.hypotheses[0]) for one in found]
 
-    return f"CTranslate2 {ctranslate2.__version__} {precision}", decode
+    return Peer(f"CTranslate2 {ctranslate2.__version__} {precision}", decode)
 
 
 def _fairseq(flags: argparse.Namespace) -> Peer:

@@ -70,7 +70,8 @@ def main() -> None:
         _say("outputs", **_outputs(model, sources, references, theirs))
     with tempfile.TemporaryDirectory() as folder:
         if flags.served:
-            _say("serving", **_served(model, flags, sources[: flags.served], pathlib.Path(folder)))
+            texts = sources[: flags.served]
+            _say("serving", **_served(model, flags.output_dir, search, texts, pathlib.Path(folder)))
         if flags.raw_dir:
             _say("training", **_trained(model, flags, pathlib.Path(folder)))
 
@@ -141,7 +142,8 @@ def _scores(
 
 def _served(
     model: translator.Translator,
-    flags: argparse.Namespace,
+    output_dir: str,
+    search: dict[str, Any],
     texts: Sequence[str],
     folder: pathlib.Path,
 ) -> dict[str, Any]:
@@ -150,9 +152,7 @@ def _served(
     c_program = importlib.import_module("c_program")  # how the tests run it
 
     expected = [one.text for one in model.translate(texts)]
-    version = export.export(
-        flags.output_dir, folder / "export", **options.parse(flags.decode_hparams)
-    )
+    version = export.export(output_dir, folder / "export", **search)
     answers = c_program.run(c_program.build(folder), version, [text.encode() for text in texts])
     in_c = [text for text, _, _ in answers]
     with (

@@ -106,10 +106,7 @@ def main() -> None:
         timing.add_times(
             results,
             "one",
-            {
-                name: lambda model=model: [model.translate([line]) for line in some]
-                for name, model in ways.items()
-            },
+            timing.one_by_one(ways, some),
             rounds=flags.rounds,
             per=len(some),
         )

@@ -4,7 +4,7 @@ Cast, scaled, transposed, joined; the weights of cross-attention also multiplied
 values of one source ("folded"), which leaves fewer operations to each step.
 
 Shapes: S source length, D d_model, H heads, K size of one head, V rows of the embedding, W columns
-of the softmax, N beams.
+of the softmax.
 """
 
 from collections.abc import Callable
@@ -104,7 +104,9 @@ class LayerWeights(NamedTuple):
             return scaled(tf.convert_to_tensor(one.q_bias)) if one.use_bias else None
 
         def output_bias(one):
-            return one.output_bias if one.use_bias else None
+            if not one.use_bias:
+                return None
+            return tf.cast(tf.convert_to_tensor(one.output_bias), tf.float32)
 
         def additive(one):
             return tf.convert_to_tensor(one.additive) if one.function == "additive" else None
@@ -137,11 +139,7 @@ class LayerWeights(NamedTuple):
             folding_q=heads(transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
             folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
             folding_q_bias=None if cross_bias is None else heads(cross_bias[:, None]),
-            folding_output_bias=(
-                tf.cast(tf.convert_to_tensor(cross.output_bias), tf.float32)
-                if cross.use_bias
-                else None
-            ),
+            folding_output_bias=output_bias(cross),
         )
 
 
