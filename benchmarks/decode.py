@@ -23,7 +23,9 @@ def main() -> None:
     """Time it and print the line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--precision", choices=["float32", "mixed", "bfloat16", "mixed_int8"], default="float32"
+        "--precision",
+        choices=["float32", "mixed", "bfloat16", "mixed_int8", "bfloat16_int8"],
+        default="float32",
     )
     parser.add_argument("--hparams_set", help="instead of workload D's sizes")
     parser.add_argument("--vocab_size", type=int, default=VOCABULARY)

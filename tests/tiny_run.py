@@ -62,9 +62,10 @@ def model(
     eos_gain: float = 8.0,
     vocab_size: int | None = None,
     hparams: config.HParams = HPARAMS,
+    dtype: str = "float32",
 ) -> transformer.Transformer:
     """Return a model whose outputs differ, end at different lengths or hit their limit."""
-    result = transformer.Transformer(hparams, vocab_size or subwords().size)
+    result = transformer.Transformer(hparams, vocab_size or subwords().size, dtype=dtype)
     variables = result.named_variables()
     for name, variable in variables.items():
         rng = np.random.default_rng([seed, *name.encode()])  # whatever the variables' order
@@ -73,7 +74,7 @@ def model(
     signs = np.random.default_rng(seed).choice([-2.0, 2.0], HPARAMS.d_model)
     variables["decoder_0/feed_forward_norm/scale"].assign(signs)
     # The product of this bias with the embedding of EOS is added to the logit of EOS.
-    eos_row = variables["embedding/matrix"][1]
+    eos_row = tf.cast(variables["embedding/matrix"][1], tf.float32)
     bias = eos_gain * eos_row / tf.reduce_sum(eos_row**2)
     variables["decoder_0/feed_forward_norm/bias"].assign(bias)
     return result

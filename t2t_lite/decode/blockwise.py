@@ -72,7 +72,7 @@ class BlockDecoder:
             )
         self.model = model
         self._cached = cached_decoder.CachedDecoder(model, self.block_size, options.products_dtype)
-        is_given = options.precision == "mixed_int8"
+        is_given = decode_options.needs_integers(options.precision)
         integers = is_given or (not portable and products.has_integers())
         self._guesser = guessing.Guesser(model, self.block_size - 1, integers=integers)
 

@@ -85,17 +85,23 @@ class CachedDecoder:
         self.embedding_VD = model.softmax_matrix()
         softmax_type = products if may_round else tf.float32
         self.logits_are_rounded = softmax_type != tf.float32
-        self.softmax = weight_products.product(
-            *prepared_weights.softmax_weights(self.embedding_VD), dtype=softmax_type
-        )
         self.layers = [
-            prepared_weights.LayerWeights.of(layer, products) for layer in model.decoder_layers
+            prepared_weights.LayerWeights.of(layer, products, self.dtype)
+            for layer in model.decoder_layers
         ]
         self.has_integers = products == tf.int8
         self.encoder_products = (
             prepared_weights.encoder_products(model) if self.has_integers else {}
         )
         self.final_norm = prepared_weights.Norm.of(model.decoder_norm) if hparams.pre_norm else None
+        # What the softmax multiplies comes from this norm.
+        last_norm = self.final_norm or self.layers[-1].norms[-1]
+        self.softmax = weight_products.product(
+            *prepared_weights.softmax_weights(self.embedding_VD),
+            dtype=softmax_type,
+            small_dtype=self.dtype,
+            bounds=model.softmax_inputs(last_norm.bounds()),
+        )
 
     def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from t2t_lite import config, errors, fields
 
-Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8"]
+Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8", "bfloat16_int8"]
 LengthPenalty = Literal["gnmt", "power"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 _OF_PARALLEL_HEADS = ("accept_top", "accept_distance")
@@ -93,7 +93,8 @@ class DecodeOptions:
         "float32",
         "mixed computes the decoder's products in bfloat16 and scores the best candidates again in "
         "float32; bfloat16 halves the weights too. Both are fast where the processor has bfloat16. "
-        "mixed_int8 is mixed with large products, the encoder's too, of 8-bit integers.",
+        "mixed_int8 is mixed with large products, the encoder's too, of 8-bit integers, and small "
+        "ones in float32; bfloat16_int8 is bfloat16 with large products of 8-bit integers.",
     )
 
     def __post_init__(self) -> None:
@@ -129,13 +130,19 @@ class DecodeOptions:
     @property
     def weights_dtype(self) -> str:
         """The type of the weights, the encoder and attention."""
-        return "bfloat16" if self.precision == "bfloat16" else "float32"
+        return "bfloat16" if self.precision.startswith("bfloat16") else "float32"
 
     @property
     def products_dtype(self) -> str:
         """The type of the decoder's products with weights."""
-        types = {"float32": "float32", "mixed_int8": "int8"}
-        return types.get(self.precision, "bfloat16")
+        if self.precision == "float32":
+            return "float32"
+        return "int8" if needs_integers(self.precision) else "bfloat16"
+
+
+def needs_integers(precision: str) -> bool:
+    """Return whether a processor must multiply 8-bit integers for it (see products)."""
+    return precision in ("mixed_int8", "bfloat16_int8")
 
 
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:

@@ -47,6 +47,10 @@ class Norm(NamedTuple):
         """Normalise float32 x [..., D]."""
         return normalization.standardized(x, self.epsilon)[0] * self.scale + self.bias
 
+    def bounds(self) -> tf.Tensor:
+        """Return [D], what hardly any output is larger than: that of eight deviations."""
+        return 8 * tf.abs(self.scale) + tf.abs(self.bias)
+
 
 class LayerWeights(NamedTuple):
     """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
@@ -87,14 +91,19 @@ class LayerWeights(NamedTuple):
         return x if self.folding_output_bias is None else x + self.folding_output_bias
 
     @classmethod
-    def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "LayerWeights":
+    def of(
+        cls, layer: transformer.DecoderLayer, dtype: tf.DType, small_dtype: tf.DType
+    ) -> "LayerWeights":
+        """Prepare a layer's weights for products in dtype, of small ones in small_dtype where that
+        is int8."""
         self_attention, cross = layer.self_attention, layer.cross_attention
         feed_forward = layer.feed_forward
 
         def product(kernel, bias=None):
             if bias is not None:
                 bias = tf.convert_to_tensor(bias)
-            return products.product(tf.convert_to_tensor(kernel), bias, dtype=dtype)
+            kernel = tf.convert_to_tensor(kernel)
+            return products.product(kernel, bias, dtype=dtype, small_dtype=small_dtype)
 
         def scaled(kernel):  # of either attention: they have one d_k and one function
             scale = self_attention.d_k**-0.5 if self_attention.function == "scaled_dot" else 1.0

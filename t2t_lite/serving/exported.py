@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import products
+from t2t_lite.decode import options, products
 from t2t_lite.serving import protocol
 
 EXTRA = "assets.extra"
@@ -29,8 +29,11 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
 def require_processor(path: str | os.PathLike[str]) -> None:
     """Raise UserError where an exported version multiplies as this processor cannot."""
     says_so = (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists()
-    if says_so and recorded(path)["options"].get("precision") == "mixed_int8":
-        products.require_integers()
+    if not says_so:
+        return
+    precision = recorded(path)["options"].get("precision", "float32")
+    if options.needs_integers(precision):
+        products.require_integers(precision)
 
 
 class Output(NamedTuple):

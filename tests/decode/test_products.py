@@ -16,9 +16,9 @@ def _rows(num_rows):
     return (RNG.normal(size=[num_rows, 257]) * RNG.lognormal(size=[num_rows, 1])).astype(np.float32)
 
 
-def _looped(bias=None):
+def _looped(bias=None, **bounds):
     """Return the product of integers as a function of rows, any number of them."""
-    product = products.product(tf.constant(KERNEL), bias, dtype=tf.int8)
+    product = products.product(tf.constant(KERNEL), bias, dtype=tf.int8, **bounds)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, 257])])
     def looped(x):
@@ -77,6 +77,53 @@ def test_zeros_give_the_bias():
     np.testing.assert_array_equal(y, [BIAS, BIAS])
 
 
+# Of features of very different sizes, as a layer norm's scale makes them.
+BOUNDS = RNG.uniform(0.1, 4, size=257).astype(np.float32)
+
+
+def _bounded(x, bias=None):
+    return _looped(bias, bounds=tf.constant(BOUNDS))(x)
+
+
+@pytest.mark.usefixtures("integers")
+def test_integers_of_bounded_inputs_are_multiplied_as_defined():
+    x = (RNG.uniform(-1, 1, size=[6, 257]) * BOUNDS).astype(np.float32)
+    weights = KERNEL.astype(np.float64) * BOUNDS[:, None]
+    scale = np.abs(weights).max() / 127
+    codes = np.floor(x.astype(np.float64) / BOUNDS * 127 + 0.5)
+    expected = codes @ np.round(weights / scale) * scale / 127 + BIAS
+    # One code in a row may lie on the border of two, and the bias is rounded to a unit.
+    tolerance = 1.01 * np.abs(weights).max() / 127
+    assert np.abs(_bounded(x, tf.constant(BIAS)) - expected).max() <= tolerance
+    assert np.median(np.abs(_bounded(x, tf.constant(BIAS)) - expected)) < 0.01 * tolerance
+
+
+@pytest.mark.usefixtures("integers")
+def test_what_is_beyond_its_bound_counts_as_the_bound():
+    signs = np.where(RNG.random([3, 257]) < 0.5, -1, 1).astype(np.float32)
+    far, at = _bounded(50 * signs * BOUNDS), _bounded(signs * BOUNDS)
+    # The lowest code is -128, the bound's -127.
+    assert np.abs(far - at).max() <= 1.01 * np.abs(KERNEL * BOUNDS[:, None]).sum(0).max() / 127
+    assert np.abs(at).max() > 10  # so they were not nothing
+
+
+@pytest.mark.usefixtures("integers")
+def test_a_hidden_column_stays_hidden_and_others_keep_their_bias():
+    bias = np.where(np.arange(512) < 500, BIAS, -1e9).astype(np.float32)
+    y = _bounded(np.zeros([2, 257], np.float32), tf.constant(bias))
+    np.testing.assert_allclose(y[:, :500], np.tile(BIAS[:500], [2, 1]), atol=1e-3)
+    assert (y[:, 500:] < -1e4).all()
+
+
+@pytest.mark.usefixtures("integers")
+def test_a_bounded_row_does_not_depend_on_others():
+    x = (RNG.normal(size=[200, 257]) * BOUNDS / 4).astype(np.float32)
+    product = _looped(bounds=tf.constant(BOUNDS))
+    together = product(x)
+    for num_rows in (1, 7, 64):
+        np.testing.assert_array_equal(product(x[:num_rows]), together[:num_rows])
+
+
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.int8])
 def test_small_kernels_are_never_rounded_to_integers(dtype):
     kernel, x = KERNEL[:, :64], _rows(3)
@@ -111,11 +158,11 @@ def test_a_processor_without_exact_products_is_refused(monkeypatch, wrong):
     exact = tf.fill([1, 16], 64.0 * 127 * 127)
     monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: exact)
     assert products.has_integers()
-    products.require_integers()
+    products.require_integers("mixed_int8")
     products.has_integers.cache_clear()
     monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: wrong(exact))
-    with pytest.raises(errors.UserError, match="take precision=mixed"):
-        products.require_integers()
+    with pytest.raises(errors.UserError, match="take precision=bfloat16"):
+        products.require_integers("bfloat16_int8")
     products.has_integers.cache_clear()
 
 
