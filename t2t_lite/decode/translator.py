@@ -34,7 +34,7 @@ from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -202,7 +202,7 @@ class Translator:
         """
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
-        task = catalog.task_of_run(run.run.task, vocabularies.load(run.vocabulary_path))
+        task = catalog.task_of_run(run.run.task, any_vocabulary.load(run.vocabulary_path))
         parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
         if "" in parts:
             raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")

@@ -19,7 +19,7 @@ from t2t_lite.run import best, checkpoint, output_dir
 from t2t_lite.run import identity as identities
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
-from t2t_lite.text import text_files, vocabulary
+from t2t_lite.text import any_vocabulary, text_files
 from t2t_lite.train import (
     agreement,
     cost,
@@ -83,7 +83,7 @@ def prepare(
         tf.config.experimental.enable_op_determinism()
     tf.config.experimental.enable_tensor_float_32_execution(options.tf32)
     data = manifest.load(data_dir, problem)
-    task = catalog.task_class(problem.task)(vocabulary.load(data.vocabulary_path))
+    task = catalog.task_class(problem.task)(any_vocabulary.load(data.vocabulary_path))
     _check_vocabularies(task, hparams)
     if hparams.guided_alignment and task.alignment is None:
         raise errors.UserError(
@@ -140,7 +140,7 @@ def _check_vocabularies(task: tasks.Task, hparams: config.HParams) -> None:
         )
 
 
-def _pieces(vocab: vocabulary.AnyVocabulary) -> list[str]:
+def _pieces(vocab: any_vocabulary.AnyVocabulary) -> list[str]:
     return [vocab.piece(token) for token in range(vocab.size)]
 
 
