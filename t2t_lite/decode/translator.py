@@ -36,6 +36,10 @@ from t2t_lite.tasks import task as tasks
 from t2t_lite.text import any_vocabulary, t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
+# Tokens of the longest source that gets the trace for one sentence, where the cached decoder folds
+# its memory: reading a longer one's takes more time than the operations do that folding saves.
+_LONGEST_FOLDED = 64
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Hypothesis:
@@ -335,7 +339,7 @@ class Translator:
             hypotheses = self.sample_ids(inputs, starts, np.concatenate(uniforms))
         elif any(prefixes):
             hypotheses = self.continue_ids(inputs, starts)
-        elif cached_decoder.is_short_sentence(*inputs.shape):
+        elif is_short_sentence(*inputs.shape):
             hypotheses = self.translate_sentence(inputs)
         else:
             hypotheses = self.translate_ids(inputs)
@@ -497,6 +501,12 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
     for row, ids in zip(padded, rows):
         row[: len(ids)] = ids
     return padded
+
+
+def is_short_sentence(batch_size: Any, length: Any) -> Any:
+    """Return whether inputs [B, S] are one sentence, best decoded by a trace for B = 1; sizes are
+    numbers or tensors."""
+    return (batch_size == 1) & (length <= _LONGEST_FOLDED)
 
 
 def _check_parsing(decode_options: options.DecodeOptions) -> None:
