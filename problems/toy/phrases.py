@@ -128,7 +128,7 @@ def noun_phrase(
     if noun["kind"] in ("names", "cities"):
         tree = f"(NP (NNP {noun['english']}))"
         who = referent(noun, False)
-        german = dict.fromkeys(CASES, noun["german"])
+        german = {case: noun["german"] for case in CASES}
         return Phrase(tree, german, noun["french"], who, noun["kind"])
     key = rng.choice(determiners.split()).replace("own", owner or "the")
     definite = key not in ("a", "every", "some", "many", "two", "three")
