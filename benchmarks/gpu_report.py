@@ -384,7 +384,7 @@ def _batches(hparams: config.HParams, shapes: int) -> list[dict]:
     import numpy as np
     import tensorflow as tf
 
-    from t2t_lite.data import buckets, packing
+    from t2t_lite.data import buckets, packing, token_batches
 
     random = np.random.default_rng(0)
     sources = np.clip(random.lognormal(3.13, 0.58, 40_000), 2, hparams.max_length).astype(int)
@@ -394,7 +394,7 @@ def _batches(hparams: config.HParams, shapes: int) -> list[dict]:
     if hparams.packing:
         mean_source, mean_target = lengths.mean(0).tolist()
         size = packing.sizes(mean_source, mean_target, hparams.max_length)
-        rows_of_batch = buckets.shape(size, hparams.batch_tokens).batch
+        rows_of_batch = token_batches.shape(size, hparams.batch_tokens).batch
         window = lengths[: min(4096, 40 * rows_of_batch)]
         rows = packing.assign(window[:, 0], window[:, 1], size)
         for first in range(0, 2 * rows_of_batch, rows_of_batch):
@@ -415,7 +415,7 @@ def _batches(hparams: config.HParams, shapes: int) -> list[dict]:
     by_size = np.argsort(lengths.sum(1), kind="stable")
     middles = by_size[((np.arange(shapes) + 0.5) * len(lengths) / shapes).astype(int)]
     for chosen in dict.fromkeys(bucket[middles].tolist()):
-        shape = buckets.shape(tuple(sizes[chosen].tolist()), hparams.batch_tokens)
+        shape = token_batches.shape(tuple(sizes[chosen].tolist()), hparams.batch_tokens)
         of_shape = np.resize(lengths[bucket == chosen], (shape.batch, 2))
         batch = {}
         for name, of_side, length in zip(("inputs", "targets"), of_shape.T, shape[1:]):

@@ -40,7 +40,7 @@ import tensorflow as tf
 from t2t_lite.decode import devices, forced, options, scoring, translator
 from t2t_lite.evaluate import bleu
 from t2t_lite.serving import client, export, loopback, served_model
-from t2t_lite.text import special_ids
+from t2t_lite.text import vocabulary
 
 
 def main() -> None:
@@ -85,7 +85,7 @@ def _logits(
 ) -> dict[str, Any]:
     """Return the largest difference from a file of the framework's (see decode_text.Peer)."""
     own, largest, tokens = model.vocabulary.targets, 0.0, 0
-    both = [(i, i) for i in range(special_ids.EOS_ID, own.size)]  # ids of the same piece
+    both = [(i, i) for i in range(vocabulary.EOS_ID, own.size)]  # ids of the same piece
     if "pieces" in theirs:
         numbers = {own.piece(i): i for _, i in both}
         names = enumerate(theirs["pieces"].tolist())

@@ -35,9 +35,9 @@ def _measure(flags: argparse.Namespace, hparams: config.HParams, directory: str)
     import numpy as np
     import tensorflow as tf
 
-    from t2t_lite.train import options, reporter, trainer
+    from t2t_lite.train import options, preparation, reporter
 
-    training = trainer.prepare(
+    training = preparation.prepare(
         registry.problem(flags.problem),
         data_dir=flags.data_dir,
         directory=directory,

@@ -20,7 +20,7 @@ import numpy as np
 from t2t_lite import errors
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import piece_vocabulary, vocabulary
+from t2t_lite.text import any_vocabulary, piece_vocabulary, vocabulary
 
 MAX_POSITIONS = 1024
 # Its row of the decoder's embedding is the decoder's first input; never emitted.
@@ -75,7 +75,7 @@ def convert(
         import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)
     except ModuleNotFoundError as error:
         raise errors.UserError(f"{error}: run `pip install ctranslate2`") from error
-    vocab = vocabulary.load(run.vocabulary_path)
+    vocab = any_vocabulary.load(run.vocabulary_path)
     model = transformer.Transformer(run.hparams, vocab.targets.size)
     prefix = checkpoint.resolve(run.path, checkpoint_path)
     checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
@@ -97,7 +97,7 @@ def convert(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _sentencepiece(vocab: vocabulary.AnyVocabulary) -> bytes | None:
+def _sentencepiece(vocab: any_vocabulary.AnyVocabulary) -> bytes | None:
     """Return the SentencePiece model that cuts inputs, None where they are cut otherwise."""
     if isinstance(vocab, vocabulary.Vocabulary):
         return vocab.model_bytes

@@ -85,14 +85,15 @@ def draw_object(
         choices = "the the the this own a a a two three many some"
     if kind in lexicon.HUMAN.split():
         choices = choices.replace("some", "the").replace("own", "the")
-    choices = {"relatives": "own", "periods": "the"}.get(kind, choices)
+    choices = lexicon.KINDS[kind]["determiners"] or choices
     owner = subject.who.english.pronoun["english_possessive"]
     phrase = phrases.noun_phrase(rng, noun, choices, owner=owner, negated=adverb == "not")
     is_owned = phrase.tree.startswith("(NP (DT the)") and lexicon.KINDS[kind]["owned"]
     if is_owned and rng.random() < 0.15:
         whose = draw_other_than(rng, lexicon.PEOPLE, subject)
         owner = phrases.noun_phrase(rng, whose, "the", adjectives=0.2, plurals=0.1)
-        phrase = phrases.belonging(phrase, owner)
+        tree = f"(PP (IN of) {owner.tree})"
+        phrase = phrases.extended(phrase, tree, owner.german["gen"], f"de {owner.french}")
     return phrase
 
 
@@ -144,11 +145,8 @@ def draw_clause(rng: Random, subject: phrases.Phrase, mood: str, only: str = "")
 
 def draw_state(rng: Random, who: phrases.Referent, kind: str) -> clauses.Action:
     """Draw what something of a kind is like: red, too heavy. People's and animals' are feelings."""
-    fitting = lexicon.FITTING[kind]
-    adjective = rng.choice(
-        [each for each in fitting if each["english"].islower() and each["english"] != "new"]
-    )
-    degree = "" if adjective["english"] in ("alone", "free") else rng.choice(["", "very", "too"])
+    adjective = rng.choice([each for each in lexicon.FITTING[kind] if each["stated"]])
+    degree = rng.choice(["", "very", "too"]) if adjective["stated"] == "by degrees" else ""
     verb = lexicon.VERBS["have" if adjective["place"] == "avoir" else "be"][0]
     quality = clauses.quality(adjective, degree, who)
     return clauses.Action(verb, [quality], "not" if rng.random() < 0.12 else "")

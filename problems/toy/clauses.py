@@ -25,7 +25,7 @@ def object_of(verb: lexicon.Row, phrase: phrases.Phrase) -> Complement:
     german, french = verb["german_preposition"], verb["french_preposition"]
     return Complement(
         english_object(verb, phrase.tree),
-        f"{german} {phrase.german(verb['german_case'])}".strip(),
+        f"{german} {phrase.german[verb['german_case']]}".strip(),
         f"{french} {phrase.french}",
         LAST if german else GIVEN if phrase.definite else FRESH,
     )
@@ -54,7 +54,7 @@ def prepositional(phrase: phrases.Phrase, prepositions: str, rank: int) -> Compl
     german, case = german.split(":")
     return Complement(
         f"(PP ({'TO' if english == 'to' else 'IN'} {english}) {phrase.tree})",
-        f"{german} {phrase.german(case)}",
+        f"{german} {phrase.german[case]}",
         f"{french} {phrase.french}",
         rank,
     )
@@ -131,15 +131,11 @@ class Clause:
 
     @property
     def tree(self) -> str:
-        return f"(S {self.subject.tree} {self.verb_phrase})"
+        return f"(S {self.subject.tree} {self.verb_phrase}))"
 
     @property
     def verb_phrase(self) -> str:
-        return f"{self.open_verb_phrase})"
-
-    @property
-    def open_verb_phrase(self) -> str:
-        """The verb phrase without its last bracket, for what is attached."""
+        """The verb phrase without its last bracket, so that more can be attached."""
         adverb = lexicon.ADVERBS[self.action.adverb]
         auxiliary, body = self._english("auxiliary"), self._english("body")
         if auxiliary:
@@ -173,16 +169,16 @@ class Clause:
 
     @property
     def verb_first(self) -> str:
-        return f"{self.finite} {self.subject.german('nom')} {self.middle} {self.right_bracket}"
+        return f"{self.finite} {self.subject.german['nom']} {self.middle} {self.right_bracket}"
 
     @property
     def verb_second(self) -> str:
-        return f"{self.subject.german('nom')} {self.finite} {self.middle} {self.right_bracket}"
+        return f"{self.subject.german['nom']} {self.finite} {self.middle} {self.right_bracket}"
 
     @property
     def verb_last(self) -> str:
         end = self.right_bracket + (" " if self.pattern["german_modal"] else "") + self.finite
-        return f"{self.subject.german('nom')} {self.middle} {end}"
+        return f"{self.subject.german['nom']} {self.middle} {end}"
 
     # French
 

@@ -27,23 +27,21 @@ class Sentence(NamedTuple):
 
 
 CONTRACTIONS = {
-    language: {row["words"]: row["contraction"] for row in entries}
-    for language, entries in lexicon.grouped("contractions").items()
+    where: {row["words"]: row["contraction"] for row in entries}
+    for where, entries in lexicon.grouped("contractions").items()
 }
-BEFORE_VOWEL = {row["word"]: row["before_vowel"] for row in lexicon.rows("elisions")}
-VOWEL_AHEAD = re.compile(rf"\b({'|'.join(BEFORE_VOWEL)}) (?=(?i:[{phrases.VOWELS}]))")
 
 
-def contracted(language: str, text: str) -> str:
+def contracted(where: str, text: str, ahead: str = "") -> str:
     """In dem Garten --> im Garten."""
-    words = re.compile(rf"\b({'|'.join(CONTRACTIONS[language])})\b")
-    return words.sub(lambda match: CONTRACTIONS[language][match[0]], text)
+    words = rf"\b({'|'.join(CONTRACTIONS[where])})\b{ahead}"
+    return re.sub(words, lambda match: CONTRACTIONS[where][match[0]], text)
 
 
 def french_sound(text: str) -> str:
     """De le ami --> de l'ami; de le chien --> du chien."""
-    text = VOWEL_AHEAD.sub(lambda match: BEFORE_VOWEL[match[1]] + " ", text).replace("' ", "'")
-    return contracted("french", text)
+    text = contracted("french before a vowel", text, rf"(?= (?i:[{phrases.VOWELS}]))")
+    return contracted("french", text.replace("' ", "'"))
 
 
 def capital(text: str) -> str:

@@ -5,7 +5,9 @@ she, "3p" they. Nouns with two readings, as bank has, are of two kinds, and verb
 prepositions that go with one kind decide which is meant; adjectives with two carry the sense in
 their key, as light/weight. An English particle is "up" in get up, a German one a separable prefix,
 a French one a fixed noun, as in rendre visite. Moods and sentences are patterns, with in braces
-what fills them: the forms and the parts of a clause that clauses.py names.
+what fills them: the forms and the parts of a clause that clauses.py names. An adjective may be
+stated of its noun plainly or by degrees (very, too); a verb that may stand in a relative clause
+takes a plain object in all three languages.
 """
 
 import csv

@@ -4,12 +4,13 @@ Trees and texts are written as they read; empty pieces leave spaces, which the s
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
 from . import lexicon
 
+CASES = ("nom", "acc", "dat", "gen")
 VOWELS = "aeiouyhàâéèêëîïôûœ"  # every h in the lexicon is mute
 
 
@@ -51,10 +52,10 @@ OTHERS = [alike("3s", "m"), alike("3s", "f")]
 
 
 class Phrase(NamedTuple):
-    """A noun phrase; `german` takes the case."""
+    """A noun phrase, in German by case."""
 
     tree: str
-    german: Callable[[str], str]
+    german: dict[str, str]
     french: str
     who: Referent
     kind: str = ""  # the noun's
@@ -73,18 +74,16 @@ def referent(noun: lexicon.Row, plural: bool) -> Referent:
 
 def german_np(
     noun: lexicon.Row, determiner: lexicon.Row, adjectives: Sequence[lexicon.Row], who: Agreement
-) -> Callable[[str], str]:
-    def in_case(case: str) -> str:
+) -> dict[str, str]:
+    number, texts = "german_plural" if who.is_plural else "german", {}
+    for case in CASES:
         ending = lexicon.ENDINGS[determiner["adjectives"], case][who.ending]
         words = [adjective["german_stem"] + ending for adjective in adjectives]
-        number = "german_plural" if who.is_plural else "german"
-        words.append(noun.get(f"{number}_{case}", noun[number]))
         article = determiner["german"]
         if determiner["declension"]:
             article += lexicon.ENDINGS[determiner["declension"], case][who.ending]
-        return " ".join([article, *words])
-
-    return in_case
+        texts[case] = " ".join([article, *words, noun.get(f"{number}_{case}", noun[number])])
+    return texts
 
 
 def french_agreeing(masculine: str, feminine: str, who: Agreement) -> str:
@@ -129,7 +128,8 @@ def noun_phrase(
     if noun["kind"] in ("names", "cities"):
         tree = f"(NP (NNP {noun['english']}))"
         who = referent(noun, False)
-        return Phrase(tree, lambda case: noun["german"], noun["french"], who, noun["kind"])
+        german = {case: noun["german"] for case in CASES}
+        return Phrase(tree, german, noun["french"], who, noun["kind"])
     key = rng.choice(determiners.split()).replace("own", owner or "the")
     definite = key not in ("a", "every", "some", "many", "two", "three")
     if not definite and not (noun["english"] and noun["english_plural"]):
@@ -173,8 +173,8 @@ def draw_adjectives(rng: Random, noun: lexicon.Row, rate: float) -> list[lexicon
 def pronoun(who: Referent) -> Phrase:
     """Refer to `who` by a subject: it is er, sie or es, il or elle, as the noun's gender wants."""
     tree = f"(NP (PRP {who.english.pronoun['english_subject']}))"
-    german, french = who.german.pronoun["german_nom"], who.french.pronoun["french_subject"]
-    return Phrase(tree, lambda case: german, french, who)
+    german = {"nom": who.german.pronoun["german_nom"]}
+    return Phrase(tree, german, who.french.pronoun["french_subject"], who)
 
 
 def pair(one: Phrase, other: Phrase) -> Phrase:
@@ -182,25 +182,16 @@ def pair(one: Phrase, other: Phrase) -> Phrase:
     gender = "f" if one.who.french.gender == other.who.french.gender == "f" else "m"
     return Phrase(
         f"(NP {one.tree} (CC and) {other.tree})",
-        lambda case: f"{one.german(case)} und {other.german(case)}",
+        {case: f"{one.german[case]} und {other.german[case]}" for case in CASES},
         f"{one.french} et {other.french}",
         alike("3p", gender),
     )
 
 
-def belonging(phrase: Phrase, owner: Phrase) -> Phrase:
-    """The car of the doctor."""
+def extended(phrase: Phrase, tree: str, german: str, french: str) -> Phrase:
+    """The car of the doctor, the man who called: what follows a noun is the same in all cases."""
     return phrase._replace(
-        tree=f"(NP {phrase.tree} (PP (IN of) {owner.tree}))",
-        german=lambda case: f"{phrase.german(case)} {owner.german('gen')}",
-        french=f"{phrase.french} de {owner.french}",
-    )
-
-
-def modified(phrase: Phrase, english: str, tree: str, german: str, french: str) -> Phrase:
-    """The man who called: a relative clause, which German puts between commas."""
-    return phrase._replace(
-        tree=f"(NP {phrase.tree} (SBAR {english} {tree}))",
-        german=lambda case: f"{phrase.german(case)}, {german},",
+        tree=f"(NP {phrase.tree} {tree})",
+        german={case: f"{text} {german}" for case, text in phrase.german.items()},
         french=f"{phrase.french} {french}",
     )

@@ -114,11 +114,7 @@ def described(kinds: str) -> list[lexicon.Row]:
     return [noun for noun in lexicon.nouns(kinds) if lexicon.FITTING[noun["kind"]]]
 
 
-DIRECT = [  # verbs whose object is a plain one in all three languages, and whose past shows
-    verb
-    for verb in lexicon.VERBS["on_things"]
-    if lexicon.past_shows(verb) and not lexicon.is_oblique(verb) and described(verb["objects"])
-]
+DIRECT = [verb for verb in lexicon.VERBS["on_things"] if verb["relative"]]
 AMBIGUOUS = {"glasses", "keys", "matches", "plants", "lights"}  # need a verb to decide
 THINGS = [
     noun
@@ -133,22 +129,27 @@ def relative(rng: Random) -> Texts:
     if rng.random() < 0.5:
         phrase = phrases.noun_phrase(rng, rng.choice(lexicon.PEOPLE), "the the the this a two")
         der = lexicon.ENDINGS["der", "nom"][phrase.who.german.ending]
-        gap = phrases.Phrase("", lambda case: der, "qui", phrase.who)
+        gap = phrases.Phrase("", {"nom": der}, "qui", phrase.who)
         inner = clauses.Clause(gap, "past", actions.draw_action(rng, phrase, "past", only="bare"))
-        subject = phrases.modified(
-            phrase, "(WHNP (WP who))", inner.tree, inner.verb_last, inner.french
-        )
+        subject = with_clause(phrase, "(WP who)", inner)
         action = actions.draw_action(rng, phrase, mood)._replace(time=None)
         return whole(subject, mood, action)
     verb = rng.choice(DIRECT)
     phrase = phrases.noun_phrase(rng, rng.choice(described(verb["objects"])), "the the this")
     someone = actions.person(rng, "the the this two a")
     inner = clauses.Clause(someone, "past", clauses.Action(verb), antecedent=phrase.who)
-    german = f"{lexicon.ENDINGS['der', 'acc'][phrase.who.german.ending]} {inner.verb_last}"
-    subject = phrases.modified(
-        phrase, "(WHNP (WDT that))", inner.tree, german, f"que {inner.french}"
-    )
+    der = lexicon.ENDINGS["der", "acc"][phrase.who.german.ending]
+    subject = with_clause(phrase, "(WDT that)", inner, german=der, french="que")
     return whole(subject, mood, actions.draw_state(rng, phrase.who, phrase.kind))
+
+
+def with_clause(
+    phrase: phrases.Phrase, word: str, inner: clauses.Clause, *, german: str = "", french: str = ""
+) -> phrases.Phrase:
+    """Say more of a noun in a relative clause, which German puts between commas."""
+    tree = f"(SBAR (WHNP {word}) {inner.tree})"
+    german = f", {german} {inner.verb_last} ,"
+    return phrases.extended(phrase, tree, german, f"{french} {inner.french}")
 
 
 def question(rng: Random) -> Texts:
@@ -170,7 +171,7 @@ def address(rng: Random) -> Texts:
     row = rng.choice(ADDRESSES)
     forms = [row[f"{language}_form"] for language in lexicon.LANGUAGES]
     who = phrases.Referent(*(phrases.Agreement(form, row["gender"]) for form in forms))
-    you = phrases.Phrase("(NP (PRP you))", lambda case: row["german_you"], row["french_you"], who)
+    you = phrases.Phrase("(NP (PRP you))", {"nom": row["german_you"]}, row["french_you"], who)
     mood = rng.choice(["present", "going", "want", "can", "must"])
     return fill("addressed", name=row, main=actions.draw_clause(rng, you, mood))
 

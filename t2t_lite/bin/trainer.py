@@ -79,12 +79,12 @@ def _train() -> int:
     with command.quiet_import():
         from t2t_lite.data import remote
         from t2t_lite.tasks import catalog
-        from t2t_lite.train import trainer
+        from t2t_lite.train import preparation
     hparams = dataclasses.replace(hparams, **catalog.task_class(problem.task).decoding_defaults)
     hparams = config.override(hparams, FLAGS.hparams)
     if FLAGS.train_steps:
         hparams = dataclasses.replace(hparams, train_steps=FLAGS.train_steps)
-    training = trainer.prepare(
+    training = preparation.prepare(
         problem,
         data_dir=remote.local(FLAGS.data_dir),
         directory=FLAGS.output_dir,

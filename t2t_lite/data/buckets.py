@@ -1,27 +1,19 @@
 """Few static shapes for many lengths: which [source, target] sizes waste the least padding.
 
 A pair of lengths (s, t) goes into the smallest shape (S, T) with s <= S and t <= T; smallest means
-the smallest S + T. Every traced shape costs seconds of compilation, every missing one padding. The
-shapes are fitted to the corpus' own histogram of length pairs:
+the smallest S + T; token_batches says how many rows there are of it. Every traced shape costs
+seconds of compilation, every missing one padding. The shapes are fitted to the corpus' own
+histogram of length pairs:
 
 1. split the box that holds all pairs where a cut saves most padding, again and again;
 2. move each side of each shape to where the sum of all padding is smallest, while that helps.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 _TOO_SMALL = 1 << 34  # the cost of a shape that does not hold a pair
-
-
-class Shape(NamedTuple):
-    """A batch's static shape: inputs [batch, source], targets [batch, target]."""
-
-    batch: int
-    source: int
-    target: int
 
 
 def choose(table: np.ndarray, *, max_buckets: int, min_fill: float = 0.93) -> list[tuple[int, int]]:
@@ -53,15 +45,6 @@ def smallest(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
 def unfit(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:
     """Return the rows of `table` whose pairs fit none of the sizes."""
     return table[_costs(table, sizes).min(1) == _TOO_SMALL]
-
-
-def shape(size: tuple[int, int], batch_tokens: int) -> Shape:
-    """Return the shape of batches of one size: at most `batch_tokens` of each side, padding too.
-
-    The rows are a multiple of 8; where 8 do not fit, as many as do, and at least one.
-    """
-    rows = max(1, batch_tokens // max(size))
-    return Shape(rows // 8 * 8 or rows, *size)
 
 
 def _costs(table: np.ndarray, sizes: Sequence[tuple[int, int]]) -> np.ndarray:

@@ -28,8 +28,8 @@ from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.data import reader as readers
 from t2t_lite.run import output_dir as output_dirs
+from t2t_lite.text import any_vocabulary, languages, text_files, vocabulary
 from t2t_lite.text import cleaning as cleanings
-from t2t_lite.text import languages, text_files, vocabulary
 
 # Up to 100 million pairs (WMT's largest corpus has 41) there are 100 shards; beyond it more, since
 # whoever gathers a shard holds it, some 270 bytes a pair.
@@ -98,7 +98,7 @@ def generate(
             plan, model_bytes = _plan(
                 engine, read, work_dir, given or vocab_size, options.random_seed, progress
             )
-        vocab = vocabulary.from_bytes(model_bytes)
+        vocab = any_vocabulary.from_bytes(model_bytes)
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
             work_dir=work_dir,
@@ -140,7 +140,7 @@ def _given_vocabulary(
             "--vocab_size is that of --vocab_from's vocabulary: leave one of the two out"
         )
     run = output_dirs.read(options.vocab_from)
-    vocab = vocabulary.load(run.vocabulary_path)
+    vocab = any_vocabulary.load(run.vocabulary_path)
     if problem.task != (run.run.task or "translation"):
         raise errors.UserError(
             f"--vocab_from={options.vocab_from} has learnt {run.run.task}, not {problem.task}: its "

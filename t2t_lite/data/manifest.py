@@ -20,7 +20,7 @@ import numpy as np
 from t2t_lite import errors
 from t2t_lite.data import problem as problems
 from t2t_lite.data import shards
-from t2t_lite.text import text_files, vocabulary
+from t2t_lite.text import any_vocabulary, text_files
 
 FORMAT = 1
 _T2T_SAMPLE = 50_000  # pairs whose lengths stand for all of a T2T corpus
@@ -292,7 +292,7 @@ def _of_t2t(data_dir: pathlib.Path, problem: problems.Problem) -> Manifest | Non
         vocabulary={
             "file": vocab_path.name,
             "bytes": vocab_path.stat().st_size,
-            "size": vocabulary.load(vocab_path).size,
+            "size": any_vocabulary.load(vocab_path).size,
         },
         splits={split: _t2t_split(split, files) for split, files in paths.items() if files},
     )
@@ -338,7 +338,7 @@ def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
 
 def _decoded(loaded: Manifest, split: str) -> list[list[str]]:
     """Return the text of a split's shards, which T2T's subwords spell exactly."""
-    vocab = vocabulary.load(loaded.vocabulary_path)
+    vocab = any_vocabulary.load(loaded.vocabulary_path)
     examples = list(shards.read_examples(loaded.shards(split)))
     return [[vocab.decode(one[key]) for one in examples] for key in ("inputs", "targets")]
 

@@ -21,6 +21,29 @@ def sizes(mean_source: float, mean_target: float, max_length: int) -> tuple[int,
     return round(max_length * max(1, 1 / ratio)), round(max_length * max(1, ratio))
 
 
+def pack(
+    inputs: np.ndarray,
+    input_lengths: np.ndarray,
+    targets: np.ndarray,
+    target_lengths: np.ndarray,
+    *,
+    size: tuple[int, int],
+    seed: int,
+) -> list[np.ndarray]:
+    """Return the ids, segments and positions of inputs, then of targets, each int32 [rows, size].
+
+    Each side comes as its pairs' tokens one after another, and their lengths. The rows are
+    shuffled, since they were filled with the longest pairs first.
+    """
+    rows = assign(input_lengths, target_lengths, size)
+    num_rows = int(rows.max()) + 1
+    rows = np.random.default_rng([seed, len(inputs), len(targets)]).permutation(num_rows)[rows]
+    return [
+        *fill_rows(inputs, input_lengths, rows, num_rows, size[0]),
+        *fill_rows(targets, target_lengths, rows, num_rows, size[1]),
+    ]
+
+
 def assign(sources: np.ndarray, targets: np.ndarray, size: tuple[int, int]) -> np.ndarray:
     """Return the row of every pair of lengths, so that few rows are used.
 

@@ -1,11 +1,11 @@
 """From shards to batches of static shape, as plain tf.data.
 
-    shards --shuffle, interleave--> records --shuffle, parse--> blocks of pairs --by length-->
+    shards --shuffle, interleave--> records --shuffle, parse--> blocks of pairs --by tokens-->
         {"inputs": int32 [B, S], "targets": int32 [B, T]}, zeros where there is no token
 
-with one (B, S, T) for each bucket (see `bucket_shapes`). What a pair needs is done to a block of
-them at once, because a call for each costs several times as much as the work itself. The whole
-state is the iterator's, so a tf.train.Checkpoint of it resumes exactly:
+with one (B, S, T) for each bucket (see `bucket_shapes` and token_batches). What a pair needs is
+done to a block of them at once, because a call for each costs several times as much as the work
+itself. The whole state is the iterator's, so a tf.train.Checkpoint of it resumes exactly:
 
     iterator = iter(pipeline.train_batches(problem, data_dir, batch_tokens=25_000, seed=1))
     checkpoint = tf.train.Checkpoint(model=model, iterator=iterator)
@@ -26,7 +26,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.data import buckets, manifest, packing, sampling, shards
+from t2t_lite.data import buckets, manifest, packing, sampling, shards, token_batches
 from t2t_lite.data import problem as problems
 from t2t_lite.text import vocabulary
 
@@ -50,7 +50,7 @@ def bucket_shapes(
     max_length: int,
     max_buckets: int = DEFAULT_MAX_BUCKETS,
     subword_sampling: float = 0.0,
-) -> list[buckets.Shape]:
+) -> list[token_batches.Shape]:
     """Return the shapes of all batches that `train_batches` yields, small to large.
 
     They follow from the lengths of the training pairs: as few shapes as fill 93 %, at most
@@ -62,11 +62,15 @@ def bucket_shapes(
     grown = np.ceil(table[:, :2] * (1 + _GROWTH * subword_sampling))
     table[:, :2] = np.minimum(grown, max_length)
     sizes = buckets.choose(table, max_buckets=max_buckets)
-    return [buckets.shape(size, batch_tokens) for size in sizes]
+    return [token_batches.shape(size, batch_tokens) for size in sizes]
 
 
 def mean_tokens(
-    problem: problems.Problem, data_dir: Path, shapes: Sequence[buckets.Shape], *, max_length: int
+    problem: problems.Problem,
+    data_dir: Path,
+    shapes: Sequence[token_batches.Shape],
+    *,
+    max_length: int,
 ) -> tuple[float, float]:
     """Return the real source and target tokens of a batch of these shapes, on average.
 
@@ -108,16 +112,16 @@ def train_batches(
     blocks = _training_blocks(problem, data_dir, max_length, seed)
     if subword_sampling:
         blocks = _resampled(blocks, problem, data_dir, shapes, share=subword_sampling, seed=seed)
-    return with_options(_bucketed(blocks, shapes).prefetch(4))
+    return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
 def packed_shape(
     problem: problems.Problem, data_dir: Path, *, batch_tokens: int, max_length: int
-) -> buckets.Shape:
+) -> token_batches.Shape:
     """Return the one shape of packed batches; its smaller side is `max_length` long."""
     sources, targets, pairs = _train_lengths(problem, data_dir, max_length).T
     size = packing.sizes(sources @ pairs / pairs.sum(), targets @ pairs / pairs.sum(), max_length)
-    return buckets.shape(size, batch_tokens)
+    return token_batches.shape(size, batch_tokens)
 
 
 def packed_batches(
@@ -137,14 +141,14 @@ def packed_batches(
     shape = packed_shape(problem, data_dir, batch_tokens=batch_tokens, max_length=max_length)
     blocks = _training_blocks(problem, data_dir, max_length, seed)
     if subword_sampling:
-        longest = buckets.Shape(1, max_length, max_length)
+        longest = token_batches.Shape(1, max_length, max_length)
         blocks = _resampled(blocks, problem, data_dir, [longest], share=subword_sampling, seed=seed)
 
     def pack(window: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         sides = window["inputs"], window["targets"]
         flat = [part for side in sides for part in (side.values, side.row_lengths())]
         packed = tf.numpy_function(
-            functools.partial(_pack, size=(shape.source, shape.target), seed=seed),
+            functools.partial(packing.pack, size=(shape.source, shape.target), seed=seed),
             flat,
             [tf.int32] * 6,
             stateful=False,
@@ -161,17 +165,6 @@ def packed_batches(
     windows = blocks.rebatch(min(_WINDOW, pairs))
     rows = windows.map(pack).unbatch().batch(shape.batch, drop_remainder=True)
     return with_options(rows.prefetch(2))
-
-
-def _pack(inputs, input_lengths, targets, target_lengths, *, size, seed) -> list[np.ndarray]:
-    """Pack a window; its rows are shuffled, since they were filled with the longest pairs first."""
-    rows = packing.assign(input_lengths, target_lengths, size)
-    num_rows = int(rows.max()) + 1
-    rows = np.random.default_rng([seed, len(inputs), len(targets)]).permutation(num_rows)[rows]
-    return [
-        *packing.fill_rows(inputs, input_lengths, rows, num_rows, size[0]),
-        *packing.fill_rows(targets, target_lengths, rows, num_rows, size[1]),
-    ]
 
 
 def eval_batches(
@@ -202,10 +195,10 @@ def eval_batches(
     unfit = buckets.unfit(table, [shape[1:] for shape in shapes])
     if len(unfit):
         source, target, _ = unfit.max(0).tolist()
-        shapes.append(buckets.shape((source, target), batch_tokens))
+        shapes.append(token_batches.shape((source, target), batch_tokens))
     paths = [str(path) for path in loaded.shards(split)]
     blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), problem)
-    return with_options(_bucketed(blocks, shapes).prefetch(4))
+    return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
 def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
@@ -285,7 +278,7 @@ def _resampled(
     blocks: tf.data.Dataset,
     problem: problems.Problem,
     data_dir: Path,
-    shapes: Sequence[buckets.Shape],
+    shapes: Sequence[token_batches.Shape],
     *,
     share: float,
     seed: int,
@@ -389,52 +382,6 @@ def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Data
         }
 
     return records.map(parse)
-
-
-def _bucketed(blocks: tf.data.Dataset, shapes: Sequence[buckets.Shape]) -> tf.data.Dataset:
-    """Return batches of pairs by the smallest shape that holds them; each holds at least one."""
-    rows, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
-
-    def find_buckets(block: dict[str, tf.RaggedTensor]) -> dict:
-        lengths = block["inputs"].row_lengths(), block["targets"].row_lengths()
-        return {**block, "bucket": smallest_fitting(*lengths, shapes)}
-
-    def pad(key: tf.Tensor, pairs: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        return {
-            "inputs": pairs["inputs"].to_tensor(shape=[rows[key], sources[key]]),
-            "targets": pairs["targets"].to_tensor(shape=[rows[key], targets[key]]),
-        }
-
-    return by_bucket(blocks.map(find_buckets), shapes, pad)
-
-
-def smallest_fitting(
-    source_lengths: tf.Tensor, target_lengths: tf.Tensor, shapes: Sequence[buckets.Shape]
-) -> tf.Tensor:
-    """Return for each pair of lengths [block] the number of the smallest shape that holds it."""
-    _, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
-    too_small = tf.constant(tf.int64.max)
-    fits = (source_lengths[:, None] <= sources) & (target_lengths[:, None] <= targets)
-    return tf.argmin(tf.where(fits, sources + targets, too_small), axis=1)
-
-
-def by_bucket(
-    blocks: tf.data.Dataset,
-    shapes: Sequence[buckets.Shape],
-    finish: Callable[[tf.Tensor, dict], dict[str, tf.Tensor]],
-) -> tf.data.Dataset:
-    """Return batches of elements of one "bucket", a shape's number, of as many as it has rows.
-
-    `finish` gets that number and the elements, batched.
-    """
-    rows = tf.constant([shape.batch for shape in shapes], tf.int64)
-
-    def batch(key: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
-        return window.batch(rows[key]).map(functools.partial(finish, key))
-
-    return blocks.unbatch().group_by_window(
-        lambda element: element["bucket"], batch, window_size_func=lambda key: rows[key]
-    )
 
 
 def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:

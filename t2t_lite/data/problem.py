@@ -56,11 +56,6 @@ class Problem:
         return self.base_name + ("_rev" if self.is_reversed else "")
 
     @property
-    def source_language(self) -> str:
-        """The language of the inputs, as this problem is read."""
-        return self.languages[1 if self.is_reversed else 0]
-
-    @property
     def target_language(self) -> str:
         """The language of the targets, as this problem is read."""
         return self.languages[0 if self.is_reversed else 1]

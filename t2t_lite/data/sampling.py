@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2t_lite.text import special_ids, vocabulary
+from t2t_lite.text import vocabulary
 
 
 def resample(
@@ -38,7 +38,7 @@ def resample(
     old = _rows(inputs, input_lengths), _rows(targets, target_lengths)
     new = [
         [
-            [*ids, special_ids.EOS_ID]
+            [*ids, vocabulary.EOS_ID]
             for ids in vocab.resample([row[:-1] for row in rows], share=share, seed=side_seed)
         ]
         for rows, side_seed in zip(old, seeds)

@@ -19,13 +19,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.data import buckets, manifest, pipeline, shards
+from t2t_lite.data import manifest, pipeline, shards, token_batches
 from t2t_lite.data import problem as problems
 from t2t_lite.text import text_files
 
 _BLOCK = 4096  # records that are measured together
 
-RowsOf = Callable[[buckets.Shape], slice]
+RowsOf = Callable[[token_batches.Shape], slice]
 
 
 class Index:
@@ -178,7 +178,7 @@ class SharedBatches:
     def whole(self, batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return a batch with the rows of all workers."""
         rows, source = batch["inputs"].shape
-        shape = buckets.Shape(rows, source, batch["targets"].shape[1])
+        shape = token_batches.Shape(rows, source, batch["targets"].shape[1])
         return self._read(batch["pairs"].numpy(), shape, range(shape.batch))
 
     def _arranged(self, max_length: int, seed: int) -> tf.data.Dataset:
@@ -194,7 +194,7 @@ class SharedBatches:
             lengths = tf.ensure_shape(lengths, [None, 2])
             fits = tf.reduce_max(lengths, axis=1) <= max_length
             block, lengths = tf.boolean_mask(block, fits), tf.boolean_mask(lengths, fits)
-            bucket = pipeline.smallest_fitting(lengths[:, 0], lengths[:, 1], self._shapes)
+            bucket = token_batches.smallest_fitting(lengths[:, 0], lengths[:, 1], self._shapes)
             return {"pairs": block, "bucket": bucket}
 
         blocks = pipeline.in_training_order(
@@ -202,12 +202,14 @@ class SharedBatches:
             lambda shard: tf.data.Dataset.range(firsts[shard], firsts[shard] + counts[shard]),
             seed=seed,
         ).map(measure)
-        batches = pipeline.by_bucket(
+        batches = token_batches.by_bucket(
             blocks, self._shapes, lambda key, one: {"pairs": one["pairs"], "bucket": key}
         )
         return pipeline.with_options(batches.prefetch(4))
 
-    def _read(self, pairs: np.ndarray, shape: buckets.Shape, rows: range) -> dict[str, tf.Tensor]:
+    def _read(
+        self, pairs: np.ndarray, shape: token_batches.Shape, rows: range
+    ) -> dict[str, tf.Tensor]:
         """Return inputs and targets, filled in these rows."""
         records = self._index.records(pairs[rows.start : rows.stop])
         features = {

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from t2t_lite.data import manifest, shards
-from t2t_lite.text import cleaning, text_files, vocabulary
+from t2t_lite.text import any_vocabulary, cleaning, text_files, vocabulary
 
 _BATCH = 2_000  # pairs that are encoded together: their lists of ids are the peak of memory
 _INDEX = np.dtype(
@@ -224,7 +224,7 @@ def _digest(record: bytes) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
-def _figures(vocab: vocabulary.AnyVocabulary, sides, ids) -> dict[str, int]:
+def _figures(vocab: any_vocabulary.AnyVocabulary, sides, ids) -> dict[str, int]:
     """Return what the manifest reports about the fit of the vocabulary and the encoding."""
     flat = np.fromiter((token for side in ids for one in side for token in one), np.int32)
     byte_ids = vocab.byte_ids if isinstance(vocab, vocabulary.Vocabulary) else range(0)
@@ -243,5 +243,5 @@ def _figures(vocab: vocabulary.AnyVocabulary, sides, ids) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=1)
-def _vocabulary(model_bytes: bytes) -> vocabulary.AnyVocabulary:
-    return vocabulary.from_bytes(model_bytes)
+def _vocabulary(model_bytes: bytes) -> any_vocabulary.AnyVocabulary:
+    return any_vocabulary.from_bytes(model_bytes)

@@ -1,43 +1,15 @@
-"""Sentences in batches of like length, longest first, outside a graph and inside one.
+"""Sentences in batches of like length inside a graph, the same as `translator.batches` outside one.
 
-A batch has at most batch_size rows, and rows times the longest length are at most batch_tokens, or
-it is a single row. So 1,000 sentences, or one of 500 tokens among short ones, take the memory and
-the time that their lengths ask for.
+So 1,000 sentences of a request, or one of 500 tokens among short ones, take the memory and the time
+that their lengths ask for.
 
 Shapes: B rows in all, b rows of a batch.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
-
-
-def batches(lengths: Sequence[int], *, batch_size: int, batch_tokens: int) -> list[list[int]]:
-    """Group sentences by index.
-
-    >>> batches([2, 9, 3, 8], batch_size=3, batch_tokens=18)
-    [[1, 3], [2, 0]]
-    """
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    groups: list[list[int]] = []
-    for index in order:
-        group = groups[-1] if groups else []
-        room = min(batch_size, batch_tokens // lengths[group[0]]) if group else 0
-        if len(group) < room:
-            group.append(index)
-        else:
-            groups.append([index])
-    return groups
-
-
-def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
-    """Return int32 [B, S]: [[5, 6], [7]] -> [[5, 6], [7, 0]]."""
-    padded = np.zeros([len(rows), max(map(len, rows), default=0)], np.int32)
-    for row, ids in zip(padded, rows):
-        row[: len(ids)] = ids
-    return padded
 
 
 def run_in_batches(

@@ -18,7 +18,7 @@ length, D d_model, H heads, K size of one head, V rows of the embedding, W colum
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -26,10 +26,6 @@ from t2t_lite.decode import beam_search, candidates, prepared_weights
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
 from t2t_lite.model import attention, compatibility, linear, residual, transformer
-
-# Tokens of the longest source for which is_short_sentence chooses the trace that folds its memory:
-# reading a longer one's takes more time than the operations do that folding saves.
-_LONGEST_FOLDED = 64
 
 
 class KeysValues(NamedTuple):
@@ -107,8 +103,8 @@ class CachedDecoder:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].
 
         If B is statically 1, the memory is folded, unless attention is additive: see
-        `is_short_sentence`. After those of the layers come the memories of `more` cross-attentions,
-        as they are.
+        `translator.is_short_sentence`. After those of the layers come the memories of `more`
+        cross-attentions, as they are.
         """
         if self.has_integers:
             with tf.control_dependencies([weight_products.assert_integers()]):
@@ -340,12 +336,6 @@ class Ensemble:
         logs = tf.stack([tf.nn.log_softmax(logits) for logits, _ in steps])
         mean = tf.reduce_logsumexp(logs, axis=0) - math.log(len(steps))
         return mean, tuple(own for _, own in steps)
-
-
-def is_short_sentence(batch_size: Any, length: Any) -> Any:
-    """Return whether inputs [B, S] are one sentence, best decoded by a trace for B = 1; sizes are
-    numbers or tensors."""
-    return (batch_size == 1) & (length <= _LONGEST_FOLDED)
 
 
 def of_models(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
-from t2t_lite.decode import batching, forced, translator
+from t2t_lite.decode import forced, translator
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -50,12 +50,12 @@ class Scorer:
         limit = options.max_source_length + options.extra_length  # as long as an output can be
         ends = self._translator.task.encode_targets(targets, limit)
         lengths = [max(len(one.ids), len(other.ids)) for one, other in zip(sources, ends)]
-        for batch in batching.batches(
+        for batch in translator.batches(
             lengths, batch_size=options.batch_size, batch_tokens=options.batch_tokens
         ):
             totals = self.log_probabilities(
-                batching.pad([sources[i].ids for i in batch]),
-                batching.pad([ends[i].ids for i in batch]),
+                translator.pad([sources[i].ids for i in batch]),
+                translator.pad([ends[i].ids for i in batch]),
             )
             yield [
                 (

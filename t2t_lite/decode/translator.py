@@ -21,7 +21,6 @@ import tensorflow as tf
 
 from t2t_lite import errors
 from t2t_lite.decode import (
-    batching,
     beam_search,
     blockwise,
     cached_decoder,
@@ -34,8 +33,12 @@ from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
+
+# Tokens of the longest source that gets the trace for one sentence, where the cached decoder folds
+# its memory: reading a longer one's takes more time than the operations do that folding saves.
+_LONGEST_FOLDED = 64
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -202,7 +205,7 @@ class Translator:
         """
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
-        task = catalog.task_of_run(run.run.task, vocabularies.load(run.vocabulary_path))
+        task = catalog.task_of_run(run.run.task, any_vocabulary.load(run.vocabulary_path))
         parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
         if "" in parts:
             raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
@@ -264,7 +267,7 @@ class Translator:
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
         starts = self.vocabulary.targets.encode_batch([prefixes[index] for index in indices])
-        groups = batching.batches(
+        groups = batches(
             [len(source.ids) for source in sources],
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
             batch_tokens=self.options.batch_tokens,
@@ -304,14 +307,14 @@ class Translator:
         """Return how many tokens a step of blockwise parallel decoding makes: those of all outputs
         over all steps. The options ask for parallel_heads."""
         sources = self.task.encode(texts, self.options.max_source_length)
-        groups = batching.batches(
+        groups = batches(
             [len(source.ids) for source in sources],
             batch_size=self.options.batch_size,
             batch_tokens=self.options.batch_tokens,
         )
         num_tokens = num_steps = 0
         for group in groups:
-            blocks = self.block_ids(batching.pad([sources[place].ids for place in group]))
+            blocks = self.block_ids(pad([sources[place].ids for place in group]))
             num_tokens += int(tf.reduce_sum(blocks.hypotheses.lengths))
             num_steps += int(tf.reduce_sum(blocks.steps))
         return num_tokens / max(num_steps, 1)
@@ -325,8 +328,8 @@ class Translator:
         """Translate one batch; `indices` of the texts choose the random numbers of each."""
         # A search yields return_beams hypotheses of a row, sampling one of each of so many rows.
         copies = self.options.return_beams if self.options.sampling else 1
-        inputs = batching.pad([source.ids for source in sources for _ in range(copies)])
-        starts = batching.pad([prefix for prefix in prefixes for _ in range(copies)])
+        inputs = pad([source.ids for source in sources for _ in range(copies)])
+        starts = pad([prefix for prefix in prefixes for _ in range(copies)])
         if self.options.sampling:
             # A row for each token, so that a text's numbers do not depend on the batch's width.
             longest = inputs.shape[1] + starts.shape[1] + max(self.options.extra_length, 1)
@@ -336,7 +339,7 @@ class Translator:
             hypotheses = self.sample_ids(inputs, starts, np.concatenate(uniforms))
         elif any(prefixes):
             hypotheses = self.continue_ids(inputs, starts)
-        elif cached_decoder.is_short_sentence(*inputs.shape):
+        elif is_short_sentence(*inputs.shape):
             hypotheses = self.translate_sentence(inputs)
         else:
             hypotheses = self.translate_ids(inputs)
@@ -364,8 +367,8 @@ class Translator:
         for place in range(max(map(len, outputs))):
             rows = [row for row, hypotheses in enumerate(outputs) if place < len(hypotheses)]
             forced_outputs = self.force_ids(
-                batching.pad([sources[row].ids for row in rows]),
-                batching.pad([outputs[row][place].ids for row in rows]),
+                pad([sources[row].ids for row in rows]),
+                pad([outputs[row][place].ids for row in rows]),
             )
             scores, places = (tensor.numpy().tolist() for tensor in forced_outputs)
             for row, own_scores, own_places in zip(rows, scores, places):
@@ -469,6 +472,41 @@ class Translator:
         if prefix_ids is not None:
             max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
         return max_lengths
+
+
+def batches(lengths: Sequence[int], *, batch_size: int, batch_tokens: int) -> list[list[int]]:
+    """Group sentences of like length by index, longest first.
+
+    A batch has at most batch_size rows, and rows times the longest length are at most batch_tokens,
+    or it is a single row.
+
+    >>> batches([2, 9, 3, 8], batch_size=3, batch_tokens=18)
+    [[1, 3], [2, 0]]
+    """
+    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    groups: list[list[int]] = []
+    for index in order:
+        group = groups[-1] if groups else []
+        room = min(batch_size, batch_tokens // lengths[group[0]]) if group else 0
+        if len(group) < room:
+            group.append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
+    """Return int32 [B, S]: [[5, 6], [7]] -> [[5, 6], [7, 0]]."""
+    padded = np.zeros([len(rows), max(map(len, rows), default=0)], np.int32)
+    for row, ids in zip(padded, rows):
+        row[: len(ids)] = ids
+    return padded
+
+
+def is_short_sentence(batch_size: Any, length: Any) -> Any:
+    """Return whether inputs [B, S] are one sentence, best decoded by a trace for B = 1; sizes are
+    numbers or tensors."""
+    return (batch_size == 1) & (length <= _LONGEST_FOLDED)
 
 
 def _check_parsing(decode_options: options.DecodeOptions) -> None:

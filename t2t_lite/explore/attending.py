@@ -18,7 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, translator
+from t2t_lite.decode import translator
 from t2t_lite.explore import document, pieces
 from t2t_lite.model import attention as attentions
 from t2t_lite.model import transformer
@@ -124,8 +124,8 @@ def of_ids(
     """Return the weights by kind, float32 [layer, head, query, key] each."""
     found = weights(
         model.models[0],
-        tf.constant(batching.pad([source_ids])),
-        tf.constant(batching.pad([target_ids])),
+        tf.constant(translator.pad([source_ids])),
+        tf.constant(translator.pad([target_ids])),
     )
     return {kind: tensor.numpy()[0] for kind, tensor in found._asdict().items()}
 

@@ -15,7 +15,7 @@ import sacrebleu
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, translator
+from t2t_lite.decode import translator
 from t2t_lite.explore import attending, document, parses, pieces, search_tree
 from t2t_lite.tasks import parsing
 from t2t_lite.text import vocabulary as vocabularies
@@ -216,7 +216,7 @@ class Explorer:
 
     def _given(self, source_ids, target_ids, text: str) -> dict[str, Any]:
         """Return a given output as a hypothesis; its score is that which a search would give."""
-        told = self.model.force_ids(batching.pad([source_ids]), batching.pad([target_ids]))
+        told = self.model.force_ids(translator.pad([source_ids]), translator.pad([target_ids]))
         logs, places = (tensor.numpy()[0].tolist() for tensor in told)
         penalty = float(search_tree.length_penalty(len(target_ids), self.model.options))
         ends = target_ids[-1] == vocabularies.EOS_ID
@@ -238,7 +238,7 @@ class Explorer:
 
         def compute() -> attending.Weights:
             inputs, targets = ([ids] for ids in (analysis.source_ids, analysis.target_ids))
-            return self._weights(batching.pad(inputs), batching.pad(targets))
+            return self._weights(translator.pad(inputs), translator.pad(targets))
 
         return _kept(self._attention, (text, target), compute)
 

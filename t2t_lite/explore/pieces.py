@@ -6,13 +6,13 @@ no bytes stand for no text.
 
 from collections.abc import Iterable
 
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 START, EOS, PAD, UNK = "⟨start⟩", "⟨end⟩", "⟨padding⟩", "⟨unknown⟩"
 _NAMES = {vocabularies.PAD_ID: PAD, vocabularies.EOS_ID: EOS, vocabularies.UNK_ID: UNK}
 
-Vocabulary = vocabularies.AnyVocabulary
+Vocabulary = any_vocabulary.AnyVocabulary
 
 
 def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, beam_search, cached_decoder, candidates, translator
+from t2t_lite.decode import beam_search, cached_decoder, candidates, translator
 from t2t_lite.decode import options as decode_options
 from t2t_lite.text import vocabulary as vocabularies
 
@@ -96,7 +96,7 @@ class TracedSearch:
         """Search for the outputs of a source, EOS included."""
         options, grammar = self._options, self._model.grammar
         prefix = self._model.vocabulary.targets.encode(options.prefix)
-        inputs = tf.constant(batching.pad([source_ids]))
+        inputs = tf.constant(translator.pad([source_ids]))
         max_length = max(len(source_ids) + options.extra_length + len(prefix), 1)
         grammar_state: Any = ()
         if grammar:

@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from t2t_lite.decode import batching, beam_search, cached_decoder, scoring, translator
+from t2t_lite.decode import batching, beam_search, scoring, translator
 from t2t_lite.serving import protocol, weights
 from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
@@ -197,7 +197,7 @@ class ServingModel(tf.Module):
                 if num_kept > 1:  # a graph for one sentence would make the export larger still
                     return model.translate_ids(inputs)
                 return tf.cond(
-                    cached_decoder.is_short_sentence(*tf.unstack(tf.shape(inputs))),
+                    translator.is_short_sentence(*tf.unstack(tf.shape(inputs))),
                     lambda: model.translate_sentence(inputs[:1]),
                     lambda: model.translate_ids(inputs),
                 )

@@ -2,6 +2,7 @@
 
 from t2t_lite import errors
 from t2t_lite.tasks import parsing, task, translation
+from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 TASKS: dict[str, type[task.Task]] = {
@@ -16,7 +17,7 @@ def task_class(name: str) -> type[task.Task]:
     return TASKS[name]
 
 
-def task_of_run(name: str | None, vocabulary: vocabularies.AnyVocabulary) -> task.Task:
+def task_of_run(name: str | None, vocabulary: any_vocabulary.AnyVocabulary) -> task.Task:
     """Return a run's task with its vocabulary.
 
     Runs written before run.json recorded a task have no name: a vocabulary with the symbols of

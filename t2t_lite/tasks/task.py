@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from t2t_lite.parsing import tree_grammar
+from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 
@@ -52,7 +53,7 @@ class Task:
     # An id that does not stay at a cut: the space before a word that is cut off as a whole.
     space_id: int | None = None
 
-    def __init__(self, vocabulary: vocabularies.AnyVocabulary):
+    def __init__(self, vocabulary: any_vocabulary.AnyVocabulary):
         self.vocabulary = vocabulary
 
     @property

@@ -10,9 +10,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
-from t2t_lite.text import special_ids, subword_nmt, subword_nmt_tokenizer, t2t_tokenizer
-
-_SPACE = "\u2581"  # SentencePiece's sign for it within pieces
+from t2t_lite.text import subword_nmt, subword_nmt_tokenizer, t2t_tokenizer, vocabulary
 
 
 class PieceTokenizer(tf.Module):
@@ -42,7 +40,7 @@ class PieceTokenizer(tf.Module):
         entries = tf.lookup.KeyValueTensorInitializer(
             list(ids), list(ids.values()), tf.string, tf.int32
         )
-        self._table = tf.lookup.StaticHashTable(entries, special_ids.UNK_ID)
+        self._table = tf.lookup.StaticHashTable(entries, vocabulary.UNK_ID)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids, int32 [B, ragged], of UTF-8 texts [B], without EOS."""
@@ -51,8 +49,8 @@ class PieceTokenizer(tf.Module):
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the texts [B] of ids [B, T] up to EOS; PAD and unknown ids are dropped."""
-        is_before_end = tf.cumsum(tf.cast(ids == special_ids.EOS_ID, tf.int32), axis=1) == 0
-        is_text = is_before_end & (ids > special_ids.PAD_ID) & (ids < len(self._pieces))
+        is_before_end = tf.cumsum(tf.cast(ids == vocabulary.EOS_ID, tf.int32), axis=1) == 0
+        is_text = is_before_end & (ids > vocabulary.PAD_ID) & (ids < len(self._pieces))
         spelt = tf.constant([f"{self._separator}{piece}" for piece in self._pieces])
         found = tf.where(is_text, tf.gather(spelt, tf.where(is_text, ids, 0)), "")
         text = tf.strings.reduce_join(found, axis=1)
@@ -76,7 +74,7 @@ class _SentencePiece(tf.Module):
 
 def of_sentencepiece(pieces: Sequence[str], model: bytes) -> PieceTokenizer:
     """Return the tokenizer of pieces that a SentencePiece model cuts."""
-    rewrites = [(_SPACE, " "), ("^ ", "")]
+    rewrites = [(vocabulary.SPACE, " "), ("^ ", "")]
     return PieceTokenizer(pieces, _SentencePiece(model), separator="", rewrites=rewrites)
 
 

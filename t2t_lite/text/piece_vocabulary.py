@@ -20,10 +20,9 @@ from typing import Any
 import sentencepiece
 
 from t2t_lite import errors
-from t2t_lite.text import special_ids, subword_nmt
+from t2t_lite.text import subword_nmt, vocabulary
 
 SUFFIXES = (".pieces", ".marian")
-SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 _SIDES = ("source", "target")
 _PIECES, _CODES = "pieces", "codes"
 # What only targets have.
@@ -102,14 +101,14 @@ class PieceVocabulary:
             rows = map(self._codes.cut, clean)
         else:
             rows = map(str.split, clean)
-        return [[self._ids.get(piece, special_ids.UNK_ID) for piece in row] for row in rows]
+        return [[self._ids.get(piece, vocabulary.UNK_ID) for piece in row] for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD and unknown ids are dropped."""
-        pieces = [self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size]
+        pieces = [self._pieces[i] for i in vocabulary.text_ids(ids) if 0 <= i < self.size]
         if self._models:
             # Not by SentencePiece, which leaves its sign in pieces that only one side's model has.
-            return "".join(pieces).replace(SPACE, " ").removeprefix(" ")
+            return "".join(pieces).replace(vocabulary.SPACE, " ").removeprefix(" ")
         return subword_nmt.joined(pieces) if self._codes else " ".join(pieces)
 
     def piece(self, token: int) -> str:

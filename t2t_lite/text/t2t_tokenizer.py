@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow_text
 
 from t2t_lite import errors
-from t2t_lite.text import special_ids
+from t2t_lite.text import vocabulary
 
 _BACKSLASH, _UNDERSCORE, _SPACE = map(ord, "\\_ ")
 _ESCAPED = r"\\u|\\\\|\\[0-9]+;"
@@ -195,8 +195,8 @@ def words(texts: tf.Tensor) -> tf.RaggedTensor:
 
 def _pieces_of(ids: tf.Tensor, pieces: Sequence[str]) -> tf.Tensor:
     """Return the pieces [B, T] of ids, "" for PAD, unknown ids and all from EOS on."""
-    is_before_end = tf.cumsum(tf.cast(ids == special_ids.EOS_ID, tf.int32), axis=1) == 0
-    is_text = is_before_end & (ids > special_ids.PAD_ID) & (ids < len(pieces))
+    is_before_end = tf.cumsum(tf.cast(ids == vocabulary.EOS_ID, tf.int32), axis=1) == 0
+    is_text = is_before_end & (ids > vocabulary.PAD_ID) & (ids < len(pieces))
     found = tf.gather(tf.constant(pieces), tf.where(is_text, ids, 0))
     return tf.where(is_text, found, "")
 

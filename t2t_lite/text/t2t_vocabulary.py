@@ -27,7 +27,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from t2t_lite import errors
-from t2t_lite.text import special_ids
+from t2t_lite.text import vocabulary
 
 _ESCAPED = re.compile(r"\\u|\\\\|\\([0-9]+);")
 _UNKNOWN = "UNK"
@@ -83,7 +83,7 @@ class SubwordVocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD and unknown ids are dropped."""
-        known = (token for token in special_ids.text_ids(ids) if 0 <= token < self.size)
+        known = (token for token in vocabulary.text_ids(ids) if 0 <= token < self.size)
         escaped = "".join(self._pieces[token] for token in known).split("_")
         runs = [run for run in map(_unescaped, escaped) if run]
         glued = [
@@ -147,7 +147,7 @@ class TokenVocabulary(SubwordVocabulary):
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the tokens up to EOS with blanks between; unknown ids are dropped."""
-        return " ".join(self._pieces[i] for i in special_ids.text_ids(ids) if 0 <= i < self.size)
+        return " ".join(self._pieces[i] for i in vocabulary.text_ids(ids) if 0 <= i < self.size)
 
 
 def kind(start: bytes) -> type[SubwordVocabulary] | None:

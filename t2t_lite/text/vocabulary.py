@@ -12,15 +12,17 @@ import os
 import pathlib
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import sentencepiece
 
 from t2t_lite import errors
-from t2t_lite.text import piece_vocabulary, special_ids, t2t_vocabulary
 
-PAD_ID, EOS_ID, UNK_ID = special_ids.PAD_ID, special_ids.EOS_ID, special_ids.UNK_ID
+# The ids that mean the same in every vocabulary; none stands for the beginning of a sequence.
+PAD_ID = 0
+EOS_ID = 1
+UNK_ID = 2  # tensor2tensor's vocabularies have none
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 
 # The library has one seed for all of a process.
@@ -130,7 +132,7 @@ class Vocabulary:
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
-        tokens = special_ids.text_ids(ids)
+        tokens = text_ids(ids)
         return self._processor.Decode([t if 0 <= t < self.size else UNK_ID for t in tokens])
 
     def resample(
@@ -166,29 +168,17 @@ class Vocabulary:
         return tensorflow_text.SentencepieceTokenizer(model=self.model_bytes)
 
 
-AnyVocabulary = Vocabulary | t2t_vocabulary.SubwordVocabulary | piece_vocabulary.PieceVocabulary
+def text_ids(ids: Iterable[int]) -> Iterator[int]:
+    """Yield the ids up to EOS as Python's integers, without PAD.
 
-
-def load(path: str | os.PathLike[str]) -> AnyVocabulary:
-    """Read a vocabulary file of any kind: `.model` (ours), tensor2tensor's, `.pieces`."""
-    path = pathlib.Path(path)
-    if path.suffix in piece_vocabulary.SUFFIXES:
-        return piece_vocabulary.PieceVocabulary.load(path)
-    if path.suffix == ".subwords":
-        return t2t_vocabulary.SubwordVocabulary.load(path)
-    if path.suffix != ".model" and path.is_file():  # T2T's older names tell nothing
-        with path.open("rb") as file:
-            of_t2t = t2t_vocabulary.kind(file.read(20))
-        if of_t2t:
-            return of_t2t.load(path)
-    return Vocabulary.load(path)
-
-
-def from_bytes(model_bytes: bytes) -> AnyVocabulary:
-    """Return the vocabulary of a file's content, its `model_bytes`; the kind is seen from these."""
-    if model_bytes.startswith(b'{"pieces"'):
-        return piece_vocabulary.PieceVocabulary(model_bytes)
-    return (t2t_vocabulary.kind(model_bytes[:20]) or Vocabulary)(model_bytes)
+    >>> list(text_ids([0, 5, 6, 0, 1, 7]))
+    [5, 6]
+    """
+    for token in map(int, ids):
+        if token == EOS_ID:
+            return
+        if token != PAD_ID:
+            yield token
 
 
 def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -> bytes:

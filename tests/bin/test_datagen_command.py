@@ -9,7 +9,7 @@ from t2t_lite import registry
 from t2t_lite.bin import datagen, trainer
 from t2t_lite.data import manifest, shards
 from t2t_lite.imports import imported, marian
-from t2t_lite.text import vocabulary
+from t2t_lite.text import any_vocabulary
 
 pytestmark = pytest.mark.integration
 
@@ -53,7 +53,7 @@ def test_an_imported_models_vocabulary_and_its_training(corpus, tmp_path, capsys
     path = data / "vocab.parallel_text.yml.marian"
     assert path.read_bytes() == read.vocabulary
     # Each side is cut by its own model.
-    vocab = vocabulary.load(path)
+    vocab = any_vocabulary.load(path)
     problem = registry.problem("parallel_text")
     record = next(iter(shards.read(manifest.load(data, problem).shards("dev")[0])))
     sides = (

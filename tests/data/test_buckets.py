@@ -54,10 +54,3 @@ def test_two_shapes_are_nearly_the_best_two():
 def test_pairs_that_fit_nowhere_are_found():
     table = np.array([[3, 4, 1], [4, 9, 2], [9, 4, 3], [9, 9, 4]])
     assert buckets.unfit(table, [(4, 9), (9, 4)]).tolist() == [[9, 9, 4]]
-
-
-@pytest.mark.parametrize(
-    ("size", "tokens", "rows"), [((20, 25), 4096, 160), ((100, 20), 512, 5), ((600, 20), 512, 1)]
-)
-def test_rows_hold_both_sides_and_come_in_eights(size, tokens, rows):
-    assert buckets.shape(size, tokens) == (rows, *size)

@@ -12,12 +12,12 @@ import pytest
 from t2t_lite import errors
 from t2t_lite.data import generate, manifest, shards
 from t2t_lite.data import problem as problems
-from t2t_lite.text import cleaning, text_files, vocabulary
+from t2t_lite.text import any_vocabulary, cleaning, text_files, vocabulary
 
 
 def _texts(made, split):
     """Return the decoded pairs of a split's shards, in their order."""
-    vocab = vocabulary.load(made.vocabulary_path)
+    vocab = any_vocabulary.load(made.vocabulary_path)
     for ids in shards.read_examples(made.shards(split)):
         assert ids["inputs"][-1] == ids["targets"][-1] == vocabulary.EOS_ID
         yield vocab.decode(ids["inputs"]), vocab.decode(ids["targets"])
@@ -251,7 +251,7 @@ class SymbolicTargets(problems.Problem):
 
 def test_symbols_are_learnt_as_such_and_references_kept(tmp_path):
     made = generate.generate(SymbolicTargets(), data_dir=tmp_path, vocab_size=300, num_workers=1)
-    vocab = vocabulary.load(made.vocabulary_path)
+    vocab = any_vocabulary.load(made.vocabulary_path)
     symbols = [vocab.piece(token).replace(vocabulary.SPACE, " ") for token in range(3, 7)]
     assert symbols == [" (S", " ( X", " )S", " A"]
     assert list(_texts(made, "dev")) == [("the dog", " (S A )S"), ("a", " A ( X")] * 20

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import buckets, generate, manifest, pipeline, shards, share
+from t2t_lite.data import generate, manifest, pipeline, shards, share, token_batches
 
 pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
@@ -64,7 +64,7 @@ def test_shares_make_up_the_batches_of_one_worker(small, is_reversed):
         for side in ("inputs", "targets"):
             np.testing.assert_array_equal(sum(part[side] for part in parts), expected[side])
             rows, source = expected["inputs"].shape
-            shape = buckets.Shape(rows, source, expected["targets"].shape[1])
+            shape = token_batches.Shape(rows, source, expected["targets"].shape[1])
             for worker, part in enumerate(parts):
                 others = np.ones(shape.batch, bool)
                 others[_third(worker)(shape)] = False

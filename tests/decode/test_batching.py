@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite.decode import batching
+from t2t_lite.decode import batching, translator
 
 
 def _run(lengths, *, batch_size, batch_tokens):
@@ -41,7 +41,7 @@ def test_the_docstrings_example():
 def test_parts_are_those_of_the_decoder_and_results_in_order(size):
     lengths = np.random.default_rng(size).integers(1, 40, size)
     found, parts = _run(lengths, batch_size=16, batch_tokens=200)
-    assert [rows for rows, _ in parts] == batching.batches(
+    assert [rows for rows, _ in parts] == translator.batches(
         lengths.tolist(), batch_size=16, batch_tokens=200
     )
     assert found["pair"].tolist() == [[i, n] for i, n in enumerate(lengths)]

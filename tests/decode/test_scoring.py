@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.decode import batching, options, scoring, translator
+from t2t_lite.decode import options, scoring, translator
 from t2t_lite.train import loss
 
 
@@ -29,7 +29,7 @@ def test_agrees_with_the_training_loss(model):
     scores = _score(model, INPUTS, TARGETS)
     encode = tiny_run.subwords().encode
     inputs, targets = (
-        tf.constant(batching.pad([[*encode(text), 1] for text in texts]))
+        tf.constant(translator.pad([[*encode(text), 1] for text in texts]))
         for texts in (INPUTS, TARGETS)
     )
     transformer = model.models[0]
@@ -53,8 +53,8 @@ def test_agrees_with_the_search(model):
     encode = tiny_run.subwords().encode
     for text, translation in zip(INPUTS, model.translate(INPUTS)):
         for hypothesis in translation.hypotheses:
-            inputs = batching.pad([[*encode(text), 1]])
-            [total] = scorer.log_probabilities(inputs, batching.pad([hypothesis.ids])).numpy()
+            inputs = translator.pad([[*encode(text), 1]])
+            [total] = scorer.log_probabilities(inputs, translator.pad([hypothesis.ids])).numpy()
             penalty = ((5 + len(hypothesis.ids)) / 6) ** model.options.alpha
             assert hypothesis.score * penalty == pytest.approx(float(total), abs=1e-4)
 

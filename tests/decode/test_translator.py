@@ -6,7 +6,7 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import batching, options, products, translator
+from t2t_lite.decode import options, products, translator
 from t2t_lite.run import checkpoint
 
 TEXTS = [*tiny_run.SENTENCES, "", "zebra", " \t ", "x"]
@@ -286,6 +286,6 @@ def test_search_runs_from_a_saved_model(tmp_path):
 
 
 def test_batches_by_length_within_the_budget():
-    assert batching.batches([2, 9, 3, 8], batch_size=3, batch_tokens=18) == [[1, 3], [2, 0]]
-    assert batching.batches([50, 1], batch_size=3, batch_tokens=18) == [[0], [1]]
-    assert batching.batches([], batch_size=3, batch_tokens=18) == []
+    assert translator.batches([2, 9, 3, 8], batch_size=3, batch_tokens=18) == [[1, 3], [2, 0]]
+    assert translator.batches([50, 1], batch_size=3, batch_tokens=18) == [[0], [1]]
+    assert translator.batches([], batch_size=3, batch_tokens=18) == []

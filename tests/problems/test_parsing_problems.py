@@ -11,7 +11,7 @@ from t2t_lite import errors, registry
 from t2t_lite.bin import datagen, trainer
 from t2t_lite.data import generate, manifest, problem, shards
 from t2t_lite.parsing import treebanks, trees
-from t2t_lite.text import vocabulary
+from t2t_lite.text import any_vocabulary
 
 SECTIONS = [f"{number:02d}" for number in range(25)]
 
@@ -74,7 +74,7 @@ def test_the_form_of_a_sample():
 @pytest.mark.parametrize("each", [Given(), GivenTags()], ids=lambda each: each.base_name)
 def test_each_symbol_is_one_id(made, each):
     loaded = manifest.load(made, each)
-    vocab = vocabulary.load(loaded.vocabulary_path)
+    vocab = any_vocabulary.load(loaded.vocabulary_path)
     symbols = {token for one in each.samples("train") for token in one["targets"].split()}
     pieces = {vocab.piece(token) for token in range(vocab.size)}
     assert {f"▁{symbol}" for symbol in symbols} <= pieces
@@ -91,7 +91,7 @@ def test_each_symbol_is_one_id(made, each):
 
 @pytest.mark.integration
 def test_symbols_are_one_id_in_the_graph_too(made):
-    vocab = vocabulary.load(manifest.load(made, Given()).vocabulary_path)
+    vocab = any_vocabulary.load(manifest.load(made, Given()).vocabulary_path)
     texts = [one["targets"] for one in Given().samples("train")][:3]
     tokenizer = vocab.tokenizer()
     in_graph = tokenizer.tokenize(texts)
@@ -100,7 +100,7 @@ def test_symbols_are_one_id_in_the_graph_too(made):
 
 
 def test_labels_that_train_lacks_are_spelt(made):
-    vocab = vocabulary.load(manifest.load(made, Given()).vocabulary_path)
+    vocab = any_vocabulary.load(manifest.load(made, Given()).vocabulary_path)
     targets = [one["targets"] for one in Given().samples("dev")][-1]
     assert [vocab.decode(ids) for ids in vocab.encode_batch([targets])] == [targets]
     assert len(vocab.encode(targets)) > len(targets.split())

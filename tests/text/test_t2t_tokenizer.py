@@ -6,7 +6,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from t2t_lite.text import t2t_vocabulary, text_files, vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary, text_files
 
 ESCAPES = "\\_u;0123456789"
 # "<pad>" can be written in a text too: tensor2tensor takes it for its PAD.
@@ -110,7 +110,7 @@ CORPORA = {
 @pytest.mark.parametrize(("folder", "name"), CORPORA.items(), ids=CORPORA)
 def test_real_text_is_cut_as_in_python(shared_data, folder, name, size):
     (path,) = (shared_data / "t2t").rglob(f"vocab.*.{size}.subwords")
-    vocab = vocabulary.load(path)
+    vocab = any_vocabulary.load(path)
     tokenizer = vocab.tokenizer()
     path = text_files.find(shared_data / folder, name)
     assert path is not None

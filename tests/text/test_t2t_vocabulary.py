@@ -4,14 +4,14 @@ import pytest
 
 from t2t_lite import errors
 from t2t_lite.data import shards
-from t2t_lite.text import t2t_vocabulary, vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary, vocabulary
 
 FILE = "vocab.translate_ende_wmt32k.32768.subwords"
 
 
 @pytest.fixture(scope="module")
 def vocab(shared_data):
-    loaded = vocabulary.load(shared_data / "t2t" / "data" / FILE)
+    loaded = any_vocabulary.load(shared_data / "t2t" / "data" / FILE)
     assert isinstance(loaded, t2t_vocabulary.SubwordVocabulary)
     return loaded
 
@@ -48,7 +48,7 @@ TOKENS = b"<pad>\n<EOS>\nthe\nWel@@\nt\n,\nUNK\n"
 def test_tokens_are_those_between_blanks(tmp_path):
     path = tmp_path / "vocab.bpe.32000"
     path.write_bytes(TOKENS)
-    vocab = vocabulary.load(path)
+    vocab = any_vocabulary.load(path)
     assert isinstance(vocab, t2t_vocabulary.TokenVocabulary)
     assert vocab.encode("the  Wel@@ t, Wel@@ t") == [2, 3, 6, 3, 4]
     assert vocab.decode([0, 2, 3, 4, 900, 1, 5]) == "the Wel@@ t"
@@ -65,10 +65,10 @@ def test_tokens_are_those_between_blanks(tmp_path):
 def test_what_is_no_vocabulary_is_refused(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(errors.UserError, match=rf"{name} is not "):
-        vocabulary.load(tmp_path / name)
+        any_vocabulary.load(tmp_path / name)
 
 
 def test_a_vocabulary_with_a_nul_is_refused(tmp_path):
     (tmp_path / "vocab.x.subwords").write_bytes(b"'<pad>'\n'<EOS>'\n'a\0_'\n")
     with pytest.raises(errors.UserError, match="NUL"):
-        vocabulary.load(tmp_path / "vocab.x.subwords")
+        any_vocabulary.load(tmp_path / "vocab.x.subwords")

@@ -1,5 +1,6 @@
 """The vocabulary loses nothing, and its graph form agrees with it."""
 
+import numpy as np
 import pytest
 
 from t2t_lite import errors
@@ -93,6 +94,11 @@ def test_symbols_take_the_space_before_them_and_the_longest_wins():
     assert len(vocab.encode("(S")) > 1  # without the space
 
 
+def test_text_ends_at_eos_and_has_no_padding():
+    assert list(vocabulary.text_ids(np.array([0, 5, 6, 0, 1, 7]))) == [5, 6]
+    assert list(vocabulary.text_ids([5, -1])) == [5, -1]
+
+
 @pytest.mark.parametrize(
     ("corpus", "size", "message"),
     [
@@ -105,14 +111,6 @@ def test_symbols_take_the_space_before_them_and_the_longest_wins():
 def test_impossible_vocabularies_are_refused(corpus, size, message):
     with pytest.raises(errors.UserError, match=message):
         vocabulary.train(corpus, size)
-
-
-def test_files_that_are_none_are_refused(tmp_path):
-    with pytest.raises(errors.UserError, match="no vocabulary file"):
-        vocabulary.load(tmp_path / "vocab.model")
-    (tmp_path / "vocab.model").write_bytes(b"text")
-    with pytest.raises(errors.UserError, match="not a SentencePiece model"):
-        vocabulary.load(tmp_path / "vocab.model")
 
 
 @pytest.mark.integration

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
+import tiny_training
 
 import t2t_lite
 from t2t_lite.bin import decoder, trainer
@@ -15,25 +16,11 @@ from t2t_lite.run import checkpoint
 from t2t_lite.serving import export
 from t2t_lite.train import heads
 
-TINY = (
-    "d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,num_decoder_layers=1,"
-    "batch_tokens=512,max_buckets=2,warmup_steps=10"
-)
 HPARAMS = dataclasses.replace(tiny_run.HPARAMS, parallel_heads=3)
 
 
 def _train(data, output, *flags):
-    return trainer.main(
-        [
-            "t2t-lite-trainer",
-            "--problem=parallel_text",
-            f"--data_dir={data}",
-            f"--output_dir={output}",
-            "--precision=float32",
-            "--eval_sentences=4",
-            *flags,
-        ]
-    )
+    return trainer.main(tiny_training.arguments(data, output, *flags))
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +28,7 @@ def runs(tiny_data, tmp_path_factory):
     """Return a run and one of heads on it, and what was said of the second."""
     folder = tmp_path_factory.mktemp("heads")
     base, with_heads = folder / "base", folder / "heads"
-    flags = ["--hparams_set=transformer_toy", f"--hparams={TINY}", "--train_steps=30"]
-    assert _train(tiny_data, base, *flags) == 0
+    assert _train(tiny_data, base, "--train_steps=30") == 0
     flags = [f"--hparams_set={base}", f"--warm_start_from={base}", "--train_steps=40"]
     assert _train(tiny_data, with_heads, *flags, "--hparams=parallel_heads=3") == 0
     return base, with_heads

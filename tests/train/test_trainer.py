@@ -14,34 +14,16 @@ import time
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny_training
 
 from t2t_lite import errors, registry
 from t2t_lite.bin import trainer
-from t2t_lite.data import generate, manifest
+from t2t_lite.data import manifest
 from t2t_lite.run import checkpoint
 from t2t_lite.train import devices, evaluator
 from t2t_lite.train import trainer as trainers
 
 pytestmark = pytest.mark.integration
-
-TINY = (
-    "d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,num_decoder_layers=1,"
-    "batch_tokens=512,max_buckets=2,warmup_steps=10"
-)
-
-
-def _arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
-    return [
-        "t2t-lite-trainer",
-        "--problem=parallel_text",
-        f"--data_dir={data}",
-        f"--output_dir={output}",
-        "--hparams_set=transformer_toy",
-        f"--hparams={TINY}",
-        "--precision=float32",
-        "--eval_sentences=4",
-        *more,
-    ]
 
 
 def _start(arguments: list[str]) -> subprocess.Popen:
@@ -68,9 +50,9 @@ def _weights(output: pathlib.Path) -> dict:
 
 def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
     flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
-    assert trainer.main(_arguments(tiny_data, tmp_path / "whole", *flags)) == 0
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "whole", *flags)) == 0
     broken = tmp_path / "broken"
-    arguments = _arguments(tiny_data, broken, *flags)
+    arguments = tiny_training.arguments(tiny_data, broken, *flags)
     for reached in (5, 20):
         process = _start(arguments)
         _wait_for(broken / f"ckpt-{reached}.index", process)
@@ -90,7 +72,7 @@ def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
 
 def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkeypatch, capsys):
     flags = ("--train_steps=4", "--save_checkpoints_steps=2", "--eval_frequency=4")
-    arguments = _arguments(tiny_data, tmp_path, *flags)
+    arguments = tiny_training.arguments(tiny_data, tmp_path, *flags)
 
     def die(*_):
         raise KeyboardInterrupt
@@ -111,7 +93,9 @@ def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
 ):
     flags = ["--train_steps=100000", "--eval_frequency=100000"]
     # None but the signal's own checkpoint is due.
-    arguments = _arguments(tiny_data, tmp_path, *flags, "--save_checkpoints_steps=100000")
+    arguments = tiny_training.arguments(
+        tiny_data, tmp_path, *flags, "--save_checkpoints_steps=100000"
+    )
     process = _start(arguments)
     assert process.stdout
     start = []
@@ -129,14 +113,6 @@ def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
     assert f"from step {last} to {last + 1}" in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def trained(tiny_data, tmp_path_factory):
-    output = tmp_path_factory.mktemp("trained")
-    flags = ("--train_steps=12", "--save_checkpoints_steps=4", "--eval_frequency=6")
-    assert trainer.main(_arguments(tiny_data, output, *flags)) == 0
-    return output
-
-
 def test_an_output_dir_is_self_contained(trained):
     names = {path.name for path in trained.iterdir()}
     assert {"hparams.json", "run.json", "best", "checkpoint", "eval"} <= names
@@ -148,123 +124,14 @@ def test_an_output_dir_is_self_contained(trained):
     assert not [name for name in names if "temp" in name or "tmp" in name]
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (["--hparams=d_ff=64"], "d_ff 32 -> 64"),
-        (["--random_seed=9"], "random_seed 1 -> 9"),
-        (["--precision=bfloat16"], "precision float32 -> bfloat16"),
-    ],
-)
-def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected):
-    if change[0].startswith("--hparams"):
-        change = [f"--hparams={TINY},d_ff=64"]
-    before = (trained / "hparams.json").read_bytes(), (trained / "run.json").read_bytes()
-    assert trainer.main([*_arguments(tiny_data, trained, "--train_steps=12"), *change]) == 1
-    error = capsys.readouterr().err
-    assert expected in error
-    assert error.count("\n") == 1
-    assert before == ((trained / "hparams.json").read_bytes(), (trained / "run.json").read_bytes())
-
-
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        ("--problem=parallel_tex", "did you mean parallel_text"),
-        ("--hparams_set=transformer_bas", "did you mean transformer_base"),
-        ("--hparams=droput=0.1", "did you mean dropout"),
-        ("--hparams=dropout=much", "dropout is a number"),
-        (f"--hparams={TINY},d_model=33", "d_model is even"),
-        (f"--hparams={TINY},max_length=5", "no training pair of parallel_text has at most"),
-        (f"--hparams={TINY},learning_rate_scale=nan", "learning_rate_scale is a number"),
-        (f"--hparams={TINY},d_model=100000000", "parameters needs at least "),
-        (f"--hparams={TINY},batch_tokens=2000000000", ": lower max_tokens_per_device"),
-        ("--random_seed=-1", "--random_seed=-1: expected a whole number, at least 0"),
-        ("--save_checkpoints_secs=nan", "expected a number"),
-        ("--warm_start_from=nowhere", "no checkpoint at nowhere"),
-        ("--hparams=guided_alignment=1", "guided_alignment is for parsing problems"),
-        ("--data_dir=nowhere", "nowhere"),
-        ("--problem=toy_enfr", "toy_enfr"),
-        ("--strategy=multi_worker", "TF_CONFIG"),
-        ("--train_step=3", "train_step"),
-        ("--train_steps=many", "train_steps"),
-    ],
-)
-def test_a_mistake_is_one_line_and_leaves_nothing(tiny_data, tmp_path, capsys, change, expected):
-    output = tmp_path / "new"
-    status = trainer.main([*_arguments(tiny_data, output), change])
-    error = capsys.readouterr().err
-    assert status in (1, 2)
-    assert expected in error
-    assert error.count("\n") == 1, error
-    assert not output.exists()
-
-
-def _generate(folder: pathlib.Path, *, reversed_letters: bool) -> pathlib.Path:
-    """Write a data_dir of the same problem and vocabulary size, of other text."""
-    samples = registry.problem("toy_ende").samples("train")
-    for split, count in (("train", 300), ("dev", 20), ("test", 20)):
-        pairs = [next(samples) for _ in range(count)]
-        for side, key in (("source", "inputs"), ("target", "targets")):
-            lines = [pair[key][:: -1 if reversed_letters else 1] for pair in pairs[::-1]]
-            (folder / f"{split}.{side}").write_text("\n".join(lines) + "\n", "utf-8")
-    generate.generate(
-        registry.problem("parallel_text"),
-        data_dir=folder / "data",
-        raw_dir=folder,
-        vocab_size=600,
-        num_workers=1,
-    )
-    return folder / "data"
-
-
-def test_other_data_are_refused_however_alike_they_look(tiny_data, trained, tmp_path, capsys):
-    other = _generate(tmp_path, reversed_letters=True)
-    assert {path.name for path in other.iterdir()} == {path.name for path in tiny_data.iterdir()}
-    assert trainer.main(_arguments(other, trained, "--train_steps=13")) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(r"holds a run with other settings or data \(vocabulary \w{8} -> \w{8}\)", line)
-    # The same vocabulary over other shards, as after datagen --overwrite with more text.
-    same = tmp_path / "same"
-    shutil.copytree(tiny_data, same)
-    path = same / "parallel_text.manifest.json"
-    path.write_text(
-        re.sub(r'("name": "[^"]*-train-.*?"sha256": ")..', r"\1zz", path.read_text(), flags=re.S)
-    )
-    assert trainer.main(_arguments(same, trained, "--train_steps=13")) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert re.search(r"\(training data \w{8} -> \w{8}\).*--warm_start_from", line)
-    # Moved data are the same.
-    moved = tmp_path / "moved"
-    shutil.copytree(tiny_data, moved)
-    assert trainer.main(_arguments(moved, trained, "--train_steps=12")) == 0
-
-
-def test_a_warm_start_is_from_weights_of_this_vocabulary_that_fit(
-    tiny_data, trained, tmp_path, capsys
-):
-    start = ["--train_steps=1", f"--warm_start_from={trained}"]
-    other = _generate(tmp_path, reversed_letters=True)
-    assert trainer.main(_arguments(other, tmp_path / "run", *start)) == 1
-    assert "was trained with another vocabulary" in capsys.readouterr().err
-    wider = f"--hparams={TINY},d_model=24,d_ff=40"
-    assert trainer.main([*_arguments(tiny_data, tmp_path / "run", *start), wider]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "none of its weights has the name and shape" in line
-    assert not (tmp_path / "run").exists()
-    heads = f"--hparams={TINY},num_heads=4,d_k=4,d_v=4"  # the same shapes
-    assert trainer.main([*_arguments(tiny_data, tmp_path / "run", *start), heads]) == 0
-    assert "the model is another one: num_heads 2 -> 4, d_k 8 -> 4" in capsys.readouterr().err
-
-
 def test_a_start_that_failed_locks_nothing(tiny_data, tmp_path, capsys, monkeypatch):
     """It fails when all is written but a checkpoint; then other settings are taken."""
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint.Checkpoints, "restore_latest", _fail)
-        assert trainer.main(_arguments(tiny_data, tmp_path, "--train_steps=2")) == 1
+        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=2")) == 1
     assert (tmp_path / "run.json").exists()
-    changed = ["--train_steps=2", f"--hparams={TINY},d_ff=40", "--random_seed=5"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *changed]) == 0
+    changed = ["--train_steps=2", f"--hparams={tiny_training.HPARAMS},d_ff=40", "--random_seed=5"]
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *changed]) == 0
     assert json.loads((tmp_path / "hparams.json").read_text())["d_ff"] == 40
     assert json.loads((tmp_path / "run.json").read_text())["random_seed"] == 5
 
@@ -275,26 +142,26 @@ def _fail(*_):
 
 def test_what_an_error_advises_is_taken_by_the_same_output_dir(tiny_data, tmp_path):
     flags = ["--train_steps=1", "--eval_frequency=100"]
-    assert trainer.main(_arguments(tiny_data, tmp_path, *flags)) == 0
-    advice = f"{TINY},max_tokens_per_device=128,beam_size=2,averaged_checkpoints=2"
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *flags)) == 0
+    advice = f"{tiny_training.HPARAMS},max_tokens_per_device=128,beam_size=2,averaged_checkpoints=2"
     flags = ["--train_steps=2", f"--hparams={advice}"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
     hparams = json.loads((tmp_path / "hparams.json").read_text())
     assert hparams["max_tokens_per_device"] == 128
 
 
 def test_the_best_stays_where_later_scores_are_of_another_kind(tiny_data, tmp_path, capsys):
-    assert trainer.main(_arguments(tiny_data, tmp_path, "--train_steps=2")) == 0
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=2")) == 0
     before = (tmp_path / "best" / "best.json").read_bytes()
     capsys.readouterr()
     flags = ["--train_steps=4", "--eval_sentences=0"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
     report = capsys.readouterr().err
     assert "best was chosen by another measure (score BLEU -> loss, sentences 4 -> none" in report
     assert "(best so far)" not in report
     assert (tmp_path / "best" / "best.json").read_bytes() == before
     patience = ["--train_steps=6", "--eval_sentences=0", "--early_stopping_patience=1"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *patience]) == 1
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *patience]) == 1
     assert "--early_stopping_patience compares dev scores" in capsys.readouterr().err
 
 
@@ -306,13 +173,13 @@ def test_an_empty_dev_split_has_no_best(tiny_data, tmp_path, capsys):
     content["splits"]["dev"].update(pairs=0, lengths=[], shards=[], text=[])
     path.write_text(json.dumps(content))
     run = tmp_path / "run"
-    assert trainer.main(_arguments(data, run, "--train_steps=2")) == 0
+    assert trainer.main(tiny_training.arguments(data, run, "--train_steps=2")) == 0
     report = capsys.readouterr()
     assert "the dev split is empty: nothing is evaluated" in report.err
     assert "best" not in report.out
     assert not (run / "best").exists()
     patience = ["--train_steps=3", "--early_stopping_patience=1"]
-    assert trainer.main(_arguments(data, run, *patience)) == 1
+    assert trainer.main(tiny_training.arguments(data, run, *patience)) == 1
 
 
 def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
@@ -332,7 +199,7 @@ def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
 
     monkeypatch.setattr(trainers.Training, "update", update_and_overwrite)
     flags = ["--train_steps=9", "--save_checkpoints_steps=1"]
-    assert trainer.main(_arguments(data, run, *flags)) == 1
+    assert trainer.main(tiny_training.arguments(data, run, *flags)) == 1
     assert "were made anew while the training was at work, step 4 is" in capsys.readouterr().err
     assert [step for step, _ in checkpoint.list_checkpoints(run)] == [1, 2, 3]
 
@@ -348,25 +215,27 @@ def test_a_shard_that_goes_while_it_trains_is_named(tiny_data, tmp_path, capsys,
         return begin(self, stack)
 
     monkeypatch.setattr(trainers.Training, "_begin", begin_and_remove)
-    assert trainer.main(_arguments(data, tmp_path / "run", "--train_steps=9")) == 1
+    assert trainer.main(tiny_training.arguments(data, tmp_path / "run", "--train_steps=9")) == 1
     (line,) = [x for x in capsys.readouterr().err.splitlines() if "lacks" in x]
     assert "parallel_text-train-00000-of-00001" in line
 
 
 def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, tmp_path, capsys):
     flags = ["--train_steps=100000", "--save_checkpoints_steps=5"]
-    first = _start(_arguments(tiny_data, tmp_path, *flags))
+    first = _start(tiny_training.arguments(tiny_data, tmp_path, *flags))
     try:
         _wait_for(tmp_path / "ckpt-5.index", first)
         before = (tmp_path / "run.json").read_bytes()
-        assert trainer.main(_arguments(tiny_data, tmp_path, "--train_steps=1")) == 1
+        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=1")) == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert f"another process is at work in {tmp_path} (process {first.pid} on " in line
     finally:
         first.kill()
         first.communicate()
     last = checkpoint.list_checkpoints(tmp_path)[-1][0]
-    assert trainer.main(_arguments(tiny_data, tmp_path, f"--train_steps={last + 1}")) == 0
+    assert (
+        trainer.main(tiny_training.arguments(tiny_data, tmp_path, f"--train_steps={last + 1}")) == 0
+    )
     assert (tmp_path / "run.json").read_bytes() == before
 
 
@@ -379,7 +248,7 @@ def test_a_deterministic_run_is_the_same_and_goes_on_from_one_that_is_not(tiny_d
         ("continued", 4, ["--deterministic"]),
     ]:
         flags = [f"--train_steps={steps}", "--eval_sentences=0", *more]
-        process = _start(_arguments(tiny_data, tmp_path / name, *flags))
+        process = _start(tiny_training.arguments(tiny_data, tmp_path / name, *flags))
         output, _ = process.communicate(timeout=120)
         assert process.returncode == 0, output
         runs[name] = _weights(tmp_path / name)
@@ -388,17 +257,9 @@ def test_a_deterministic_run_is_the_same_and_goes_on_from_one_that_is_not(tiny_d
             np.testing.assert_array_equal(value, runs[other][name], err_msg=f"{other} {name}")
 
 
-def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_path, capsys):
-    flags = ["--train_steps=1", f"--warm_start_from={trained}", f"--hparams={TINY},d_ff=64"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
-    error = capsys.readouterr().err
-    assert "warm start: 20 of 26 weights" in error
-    assert "keep their random start: decoder_0/feed_forward/bias_1" in error
-
-
 def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys):
-    flags = ["--train_steps=1", f"--hparams={TINY},max_length=12"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    flags = ["--train_steps=1", f"--hparams={tiny_training.HPARAMS},max_length=12"]
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.endswith("left out")]
     problem = registry.problem("parallel_text")
     longest = []
@@ -412,16 +273,16 @@ def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys):
 def test_early_stopping(tiny_data, tmp_path, capsys):
     # A rate of nearly nothing: the dev score never gets better than at the first evaluation.
     flags = ["--train_steps=50", "--eval_frequency=2", "--early_stopping_patience=2"]
-    flags += [f"--hparams={TINY},learning_rate_scale=1e-12"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 0
+    flags += [f"--hparams={tiny_training.HPARAMS},learning_rate_scale=1e-12"]
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
     assert "stopped by patience" in capsys.readouterr().out
     assert checkpoint.list_checkpoints(tmp_path)[-1][0] == 6
 
 
 def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, tmp_path, capsys):
     flags = ["--train_steps=30", "--save_checkpoints_steps=1", "--eval_frequency=100"]
-    flags += [f"--hparams={TINY},learning_rate_scale=1e30"]
-    assert trainer.main([*_arguments(tiny_data, tmp_path), *flags]) == 1
+    flags += [f"--hparams={tiny_training.HPARAMS},learning_rate_scale=1e30"]
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 1
     error = capsys.readouterr().err
     assert "gradient norm" in error
     assert "not-finite-" in error
@@ -436,12 +297,15 @@ def test_results_that_are_looked_at_late_change_nothing(tiny_data, tmp_path, mon
     """As on a GPU, which need not wait for the host: not where steps are left out, and not where
     these are one too many."""
     flags = ["--train_steps=25", "--eval_sentences=0", "--max_skipped_steps=24"]
-    flags += ["--save_checkpoints_steps=100", f"--hparams={TINY},learning_rate_scale=1e30"]
+    flags += [
+        "--save_checkpoints_steps=100",
+        f"--hparams={tiny_training.HPARAMS},learning_rate_scale=1e30",
+    ]
     reports = {}
     for together in (1, 10):
         monkeypatch.setattr(devices, "steps_between_fetches", lambda: together)  # noqa: B023
         run = tmp_path / str(together)
-        assert trainer.main(_arguments(tiny_data, run, *flags)) == 0
+        assert trainer.main(tiny_training.arguments(tiny_data, run, *flags)) == 0
         captured = capsys.readouterr()
         skipped = re.findall(r"step \d+: loss .*, gradient norm \S+;", captured.err)
         assert re.search(rf"\n{len(skipped)} steps without a finite gradient", captured.out)
@@ -452,7 +316,7 @@ def test_results_that_are_looked_at_late_change_nothing(tiny_data, tmp_path, mon
     for name, value in _weights(tmp_path / "1").items():
         np.testing.assert_array_equal(value, _weights(tmp_path / "10")[name], err_msg=name)
     few = [*flags, "--max_skipped_steps=3"]
-    assert trainer.main(_arguments(tiny_data, tmp_path / "few", *few)) == 1
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "few", *few)) == 1
     assert {path.name for path in (tmp_path / "few").glob("not-finite-*.txt")} == {
         name for name in reports[1][1] if name in sorted(reports[1][1], key=_number)[:4]
     }
@@ -475,7 +339,9 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
         pytest.skip("this system lets no user mount a file system")
     flags = ["--train_steps=8", "--save_checkpoints_steps=2"]
     code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
-    train = shlex.join([sys.executable, "-c", code, *_arguments(tiny_data, output, *flags)[1:]])
+    train = shlex.join(
+        [sys.executable, "-c", code, *tiny_training.arguments(tiny_data, output, *flags)[1:]]
+    )
     script = f"{mount} && {train}; echo status $?; ls {output}; "
     script += f"mount -o remount,size=64m none {output} && {train}; echo status $?; ls {output}"
     done = subprocess.run([*in_namespace, script], capture_output=True, text=True, check=False)
@@ -505,8 +371,16 @@ def test_out_of_memory_names_the_batch_and_what_to_lower(tiny_data, tmp_path):
         "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
         "sys.exit(trainer.main(sys.argv))"
     )
-    flags = ["--train_steps=2", f"--hparams={TINY.replace('d_ff=32', 'd_ff=800000')}"]
-    arguments = [sys.executable, "-c", code, *_arguments(tiny_data, tmp_path / "run", *flags)[1:]]
+    flags = [
+        "--train_steps=2",
+        f"--hparams={tiny_training.HPARAMS.replace('d_ff=32', 'd_ff=800000')}",
+    ]
+    arguments = [
+        sys.executable,
+        "-c",
+        code,
+        *tiny_training.arguments(tiny_data, tmp_path / "run", *flags)[1:],
+    ]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     lines = [line for line in done.stderr.splitlines() if "out of memory" in line]

@@ -1,0 +1,47 @@
+"""A tiny corpus and how to train on it: what tests of the trainer share."""
+
+import pathlib
+
+from t2t_lite import registry
+from t2t_lite.data import generate
+
+HPARAMS = (
+    "d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,num_decoder_layers=1,"
+    "batch_tokens=512,max_buckets=2,warmup_steps=10"
+)
+
+
+def arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]:
+    """Return the command that trains on `data`; `more` may say otherwise."""
+    return [
+        "t2t-lite-trainer",
+        "--problem=parallel_text",
+        f"--data_dir={data}",
+        f"--output_dir={output}",
+        "--hparams_set=transformer_toy",
+        f"--hparams={HPARAMS}",
+        "--precision=float32",
+        "--eval_sentences=4",
+        *more,
+    ]
+
+
+def generate_data(folder: pathlib.Path, *, backwards: bool = False) -> pathlib.Path:
+    """Make a data_dir of `parallel_text`: 300 pairs of the toy grammar, English to German.
+
+    Read backwards they are other text with as many lines and a vocabulary of the same size.
+    """
+    samples = registry.problem("toy_ende").samples("train")
+    for split, count in (("train", 300), ("dev", 20), ("test", 20)):
+        pairs = [next(samples) for _ in range(count)]
+        for side, key in (("source", "inputs"), ("target", "targets")):
+            text = "\n".join(pair[key] for pair in pairs)
+            (folder / f"{split}.{side}").write_text(text[:: -1 if backwards else 1] + "\n", "utf-8")
+    generate.generate(
+        registry.problem("parallel_text"),
+        data_dir=folder / "data",
+        raw_dir=folder,
+        vocab_size=600,
+        num_workers=1,
+    )
+    return folder / "data"
