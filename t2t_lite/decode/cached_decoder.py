@@ -16,6 +16,7 @@ Shapes: B sentences, N beams, T time steps so far allotted, C slots that the cac
 length, D d_model, H heads, K size of one head, V rows of the embedding, W columns of the softmax.
 """
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -83,7 +84,7 @@ class CachedDecoder:
         hparams = model.hparams
         self.hparams = hparams
         self.embedding_VD = model.softmax_matrix()
-        softmax_type = products if may_round else tf.float32
+        self._softmax_type = softmax_type = products if may_round else tf.float32
         self.logits_are_rounded = softmax_type != tf.float32
         self.softmax = weight_products.product(
             *prepared_weights.softmax_weights(self.embedding_VD), dtype=softmax_type
@@ -233,6 +234,19 @@ class CachedDecoder:
             return logits
         states = tf.reshape(x, [-1, self.beam_size, x.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
+
+    def with_columns(self, ids: tf.Tensor) -> "CachedDecoder":
+        """Return the same decoder with a softmax that has the columns of ids [W] alone.
+
+        They are few, so what would be integers is float32.
+        """
+        one = copy.copy(self)
+        one.embedding_VD = tf.gather(self.embedding_VD, ids)
+        dtype = tf.bfloat16 if self._softmax_type == tf.bfloat16 else tf.float32
+        one.logits_are_rounded = dtype != tf.float32
+        rows = tf.cast(one.embedding_VD, dtype)
+        one.softmax = lambda x: tf.matmul(tf.cast(x, dtype), rows, transpose_b=True)
+        return one
 
     def _layer(
         self,
