@@ -66,9 +66,7 @@ class Shortlist:
         with tf.init_scope():
             self._always, self._targets = tf.constant(always), tf.constant(targets)
 
-    def columns(
-        self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None
-    ) -> candidates.Columns:
+    def columns(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None) -> candidates.Columns:
         """Return the columns that a batch has.
 
         Args:
