@@ -52,6 +52,8 @@ class Shortlist:
         vocabulary: vocabularies.AnyVocabulary,
         emittable: candidates.EmittableIds,
     ):
+        if os.path.isdir(path):
+            raise errors.UserError(f"{path} is a folder: expected a shortlist")
         with text_files.explain_damage(path), text_files.open_binary(path) as file:
             content = file.read()
         self.digest = hashlib.sha256(content).hexdigest()
