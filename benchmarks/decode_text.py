@@ -17,8 +17,8 @@ Beam 4, or --beam_size, without length penalty and with strict ends, for which t
 same but for OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The
 figure (tok_s) is sentences a second, the median of three times after a first one; --times=0 leaves
 it out. --shortlist=FILE is ours and CTranslate2's: scripts/to_ctranslate2.py --shortlist=FILE puts
-it into the model's folder. With --target, --logits=FILE.npz writes what a framework computes of the first 100 pairs,
-for imported.py.
+it into the model's folder. With --target, --logits=FILE.npz writes what a framework computes of the
+first 100 pairs, for imported.py.
 """
 
 from __future__ import annotations  # for the Python of tensor2tensor

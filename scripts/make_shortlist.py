@@ -3,8 +3,8 @@
   python scripts/make_shortlist.py --problem=multi30k_ende --data_dir=data --output=shortlist.txt
 
 The --frequent most frequent target pieces may always come. Beside these each source piece has the
---targets likeliest that it may become (IBM model 1, learnt by EM), and itself where both sides share
-a vocabulary. The format is CTranslate2's vocabulary map. Of the dev split it tells which share of
+--targets likeliest that it may become (IBM model 1, learnt by EM), and itself where both sides
+share a vocabulary. The format is CTranslate2's vocabulary map. Of the dev split it tells which share of
 the target tokens is listed for its sentence, and how many ids a sentence has.
 
 A million pairs are enough: of more, every second, third ... is read. Memory is bounded too: of the
@@ -15,6 +15,7 @@ Shapes: P pairs of sentences, L links of a source token to a target token, C pai
 
 import argparse
 import array
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -161,7 +162,7 @@ def rows(
     order = order[~np.isin(targets, always)[order]]
     starts = np.searchsorted(sources[order], np.arange(num_sources + 1))
     targets = targets[order]
-    found = [targets[a : min(a + most, b)] for a, b in zip(starts, starts[1:])]
+    found = [targets[a : min(a + most, b)] for a, b in itertools.pairwise(starts)]
     if shares_pieces:
         found = [
             np.append(ids, token) if token not in ids and token not in always else ids
