@@ -4,8 +4,8 @@
 
 The --frequent most frequent target pieces may always come. Beside these each source piece has the
 --targets likeliest that it may become (IBM model 1, learnt by EM), and itself where both sides
-share a vocabulary. The format is CTranslate2's vocabulary map. Of the dev split it tells which share of
-the target tokens is listed for its sentence, and how many ids a sentence has.
+share a vocabulary. The format is CTranslate2's vocabulary map. Of the dev split it tells which
+share of the target tokens is listed for its sentence, and how many ids a sentence has.
 
 A million pairs are enough: of more, every second, third ... is read. Memory is bounded too: of the
 pairs of a source and a target piece that are seen together only the most frequent stay.
@@ -76,7 +76,7 @@ def main() -> int:
     parser.add_argument("--problem", required=True)
     parser.add_argument("--data_dir", required=True)
     parser.add_argument("--output", required=True, help="the shortlist")
-    parser.add_argument("--frequent", type=int, default=1000, help="pieces that may always come")
+    parser.add_argument("--frequent", type=int, default=2000, help="pieces that may always come")
     parser.add_argument("--targets", type=int, default=10, help="of a source piece, at most")
     parser.add_argument("--iterations", type=int, default=4, help="of EM")
     parser.add_argument("--t2t_usr_dir", help="a folder of your own problems")

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from t2t_lite import registry
 from t2t_lite.data import manifest
 from t2t_lite.decode import candidates, shortlist
 from t2t_lite.text import vocabulary
@@ -102,13 +103,13 @@ def test_coverage(script):
 
 def test_a_problems_shards_give_a_shortlist(script, tiny_data, tmp_path, monkeypatch, capsys):
     path = tmp_path / "shortlist.txt"
-    argv = ["", "--problem=toy_ende", f"--data_dir={tiny_data}", f"--output={path}", "--frequent=5"]
+    argv = ["", "--problem=parallel_text", f"--data_dir={tiny_data}"]
+    argv += [f"--output={path}", "--frequent=5"]
     monkeypatch.setattr("sys.argv", argv)
     assert script.main() == 0
     assert "% of the target tokens are listed" in capsys.readouterr().out
-    from t2t_lite import registry
-
-    words = vocabulary.load(manifest.load(tiny_data, registry.problem("toy_ende")).vocabulary_path)
+    data = manifest.load(tiny_data, registry.problem("parallel_text"))
+    words = vocabulary.load(data.vocabulary_path)
     always = path.read_text("utf-8").splitlines()[0]
     assert always.startswith("\t")
     assert always.count(" ") == 4
