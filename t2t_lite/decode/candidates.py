@@ -409,6 +409,8 @@ def _largest_sums(logs: tf.Tensor, scores: tf.Tensor, count: int) -> Candidates:
 
 def _add_to_beams(values: tf.Tensor, added: tf.Tensor, num_beams: int) -> tf.Tensor:
     """Return values [B * N, W] + added [B, W] for each beam."""
+    if added.shape[0] == 1:
+        return values + added
     num_columns = _width(values)
     sums = tf.reshape(values, [-1, num_beams, num_columns]) + added[:, None]
     return tf.reshape(sums, [-1, num_columns])

@@ -1,6 +1,7 @@
 """Shortlists: fewer columns of the softmax, and what each sentence gets of them."""
 
 import dataclasses
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import tiny_run
 from t2t_lite import errors
 from t2t_lite.decode import candidates, files, options, shortlist, translator
 from t2t_lite.explore import search_tree
+from t2t_lite.serving import export
 
 TEXTS = [*tiny_run.SENTENCES, "zebra", "x"]
 EMITTABLE = candidates.EmittableIds(tiny_run.subwords().size, forbidden=(0, 2))
@@ -225,3 +227,20 @@ def test_resumed_decoding_notices_another_content(tmp_path):
     report = files.decode_file(_translator(shortlist=str(path)), source, target)
     assert report.kept_as is not None
     assert report.resumed == 0
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed", "int8"])
+def test_an_export_has_its_shortlist_inside(precision, tmp_path):
+    run_dir = tiny_run.write(tmp_path, hparams=HPARAMS)
+    _, path = _every(tmp_path / "some")
+    export.export(run_dir, tmp_path / "export", precision=precision, shortlist=path)
+    pathlib.Path(path).unlink()
+    loaded = tf.saved_model.load(str(tmp_path / "export" / "1"))
+    served = loaded.signatures["serving_default"]
+    outputs = [text.decode() for text in served(inputs=tf.constant(TEXTS))["outputs"].numpy()]
+    if precision == "int8":  # its rounded weights are another model
+        assert len(set(outputs)) > 1
+        return
+    _every(tmp_path / "some")
+    model = translator.Translator.from_output_dir(run_dir, precision=precision, shortlist=path)
+    assert outputs == [found.text for found in model.translate(TEXTS)]
