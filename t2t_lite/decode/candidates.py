@@ -158,9 +158,10 @@ def _extend(
     emittable: EmittableIds,
     options: decode_options.DecodeOptions,
 ) -> Candidates:
-    """Do what `extend` does; where there are `columns`, ids are places among them.
+    """Do what `extend` does; where there are `columns`, the ids returned are places among them.
 
-    The special ids are: they come first, and every batch has them.
+    `emittable` holds for these as it does for ids: EOS and what is forbidden come first in every
+    batch, each in its own place.
     """
     is_rounded = isinstance(logits, RoundedLogits)
     # Rounding may have put the second before the best.
@@ -322,10 +323,8 @@ def sampled(
     if listed is not None:
         allowed &= listed
     masked = tf.where(allowed, _log(probabilities), 2 * NEVER)
-    if not isinstance(num_columns, int):
-        count = tf.minimum(top_k, num_columns) if top_k else num_columns
-    else:
-        count = min(top_k or num_columns, num_columns)
+    smaller = min if isinstance(num_columns, int) else tf.minimum
+    count = smaller(top_k, num_columns) if top_k else num_columns
     logs, ids = tf.math.top_k(masked, count)
     weights = tf.nn.softmax(logs / temperature)
     # A token stays while those before it have less than top_p together; so the first one does.

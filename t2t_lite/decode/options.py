@@ -78,8 +78,8 @@ class DecodeOptions:
     )
     shortlist: str = fields.option(
         "",
-        "A file of the target pieces that each source piece may become: only those of its own "
-        "source may be in an output. Faster, for scripts/make_shortlist.py's kind of files.",
+        "A file of the target pieces that each source piece may become, as "
+        "scripts/make_shortlist.py writes it: no others are in an output. Faster.",
     )
     token_scores: bool = fields.option(
         False, "Tell the log-probability of every token of an output."

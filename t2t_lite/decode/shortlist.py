@@ -75,7 +75,9 @@ class Shortlist:
           inputs: int32 [B, S], padded with PAD.
           prefix_ids: int32 [B, P], what outputs begin with, padded with PAD; or None.
         """
-        ids = tf.reshape(tf.gather(self._targets, inputs), [tf.shape(inputs)[0], -1])
+        batch_size, length = tf.unstack(tf.shape(inputs))
+        ids = tf.gather(self._targets, inputs)  # [B, S, K] --> [B, S K]
+        ids = tf.reshape(ids, [batch_size, length * self._targets.shape[1]])
         if prefix_ids is not None:
             ids = tf.concat([ids, prefix_ids], axis=1)
         counts = tf.raw_ops.DenseBincount(
