@@ -9,7 +9,7 @@ vocabulary and whatever spare ones follow), M candidates of a sentence, G symbol
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -40,8 +40,16 @@ class EmittableIds:
             mixed.add(self.size // GROUP_SIZE)
         return len(mixed)
 
-    def may_emit(self, num_columns: int, may_end: tf.Tensor | None = None) -> tf.Tensor:
-        """Return bool [W]; a scalar `may_end` tells whether EOS is among them, None that it is."""
+    @property
+    def least_columns(self) -> int:
+        """The fewest columns of a softmax that has not all ids: `best` looks into so many."""
+        return (2 + self.num_mixed_groups) * GROUP_SIZE
+
+    def may_emit(self, num_columns: Any, may_end: tf.Tensor | None = None) -> tf.Tensor:
+        """Return bool [W], of a number of columns that may be a tensor.
+
+        A scalar `may_end` tells whether EOS is among them, None that it is.
+        """
         columns = tf.range(num_columns)
         allowed = columns < self.size
         for token in self.forbidden:
@@ -67,6 +75,26 @@ class RoundedLogits(NamedTuple):
 
 
 Logits = tf.Tensor | RoundedLogits
+
+
+class Columns(NamedTuple):
+    """The columns of a softmax that has not all ids (see shortlist).
+
+    `ids` int32 [W] are those of the columns, in ascending order, then PAD up to whole groups;
+    `places` int32 [any id] the column of each id that has one. `hidden` float32 [B, W] is 0, or
+    NEVER for a column that a sentence does not have.
+    """
+
+    ids: tf.Tensor
+    places: tf.Tensor
+    hidden: tf.Tensor
+
+
+class ListedLogits(NamedTuple):
+    """Logits of some columns: [B * N, W], and an embedding of W rows where they are rounded."""
+
+    logits: Logits
+    columns: Columns
 
 
 class Rules(NamedTuple):
@@ -97,7 +125,7 @@ class Candidates(NamedTuple):
 
 
 def extend(
-    logits: Logits,
+    logits: Logits | ListedLogits,
     scores: tf.Tensor,
     num_candidates: int,
     *,
@@ -115,10 +143,37 @@ def extend(
       emittable: which columns may be emitted.
       options: how tokens are drawn.
     """
+    if isinstance(logits, ListedLogits):
+        extensions = _extend(*logits, scores, num_candidates, rules, emittable, options)
+        return extensions._replace(ids=tf.gather(logits.columns.ids, extensions.ids))
+    return _extend(logits, None, scores, num_candidates, rules, emittable, options)
+
+
+def _extend(
+    logits: Logits,
+    columns: Columns | None,
+    scores: tf.Tensor,
+    num_candidates: int,
+    rules: Rules,
+    emittable: EmittableIds,
+    options: decode_options.DecodeOptions,
+) -> Candidates:
+    """Do what `extend` does; where there are `columns`, the ids returned are places among them.
+
+    `emittable` holds for these as it does for ids: EOS and what is forbidden come first in every
+    batch, each in its own place.
+    """
     is_rounded = isinstance(logits, RoundedLogits)
     # Rounding may have put the second before the best.
     count = max(num_candidates, 2) if is_rounded else num_candidates
-    probabilities = tf.nn.softmax(tf.cast(logits.values if is_rounded else logits, tf.float32))
+    values = tf.cast(logits.values if is_rounded else logits, tf.float32)
+    listed, forced_ids = None, rules.forced_ids
+    if columns is not None:
+        values = _add_to_beams(values, columns.hidden, scores.shape[1])
+        listed = columns.hidden > NEVER / 2
+        if forced_ids is not None:
+            forced_ids = tf.gather(columns.places, forced_ids)
+    probabilities = tf.nn.softmax(values)
     if rules.grammar_allows is not None:
         ids, allowed = rules.grammar_ids, rules.grammar_allows
         extensions = constrained(probabilities, scores, count, ids=ids, allowed=allowed)
@@ -132,11 +187,19 @@ def extend(
             top_p=options.top_p,
             emittable=emittable,
             may_end=rules.may_end,
+            listed=listed,
         )
     else:
-        extensions = best(probabilities, scores, count, emittable=emittable, may_end=rules.may_end)
-    if rules.forced_ids is not None:
-        extensions = forced(extensions, probabilities, scores, rules.forced_ids)
+        extensions = best(
+            probabilities,
+            scores,
+            count,
+            emittable=emittable,
+            may_end=rules.may_end,
+            listed=listed,
+        )
+    if forced_ids is not None:
+        extensions = forced(extensions, probabilities, scores, forced_ids)
     if not is_rounded:
         return extensions
     exact = rescored(extensions, scores, logits)
@@ -150,6 +213,7 @@ def best(
     *,
     emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
+    listed: tf.Tensor | None = None,
 ) -> Candidates:
     """Return the M extensions with the largest sums score + log(probability).
 
@@ -163,15 +227,20 @@ def best(
       num_candidates: M.
       emittable: which columns may be emitted.
       may_end: scalar bool, whether EOS is among them; None for True.
+      listed: bool [B, W], which of them a sentence has, or None for all. The others have a
+        probability of 0, and W is any multiple of GROUP_SIZE from `least_columns` on.
     """
-    num_beams, num_columns = scores.shape[1], probabilities.shape[1]
+    num_beams, num_columns = scores.shape[1], _width(probabilities)
     allowed = emittable.may_emit(num_columns, may_end)
     num_groups = -(-emittable.size // GROUP_SIZE)
     num_searched = num_candidates + num_beams * emittable.num_mixed_groups
-    if 2 * num_searched > num_beams * num_groups:
+    if listed is not None:
+        allowed &= listed
+        num_groups = num_columns // GROUP_SIZE
+    elif 2 * num_searched > num_beams * num_groups:
         logs = tf.where(allowed, _log(probabilities), 2 * NEVER)
         return _largest_sums(logs, scores, num_candidates)
-    spare = -num_columns % GROUP_SIZE
+    spare = 0 if listed is not None else -num_columns % GROUP_SIZE
     if spare:
         probabilities = tf.pad(probabilities, [[0, 0], [0, spare]])
         allowed = tf.pad(allowed, [[0, spare]])
@@ -181,8 +250,13 @@ def best(
     # Here ids are those of groups.
     searched = _largest_sums(_log(maxima[:, :, :num_groups]), scores, num_searched)
     columns = tf.gather(groups, searched.parents * groups_in_row + searched.ids, batch_dims=1)
+    if listed is None:
+        allowed = tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), searched.ids)
+    else:
+        allowed = tf.reshape(allowed, [-1, groups_in_row, GROUP_SIZE])
+        allowed = tf.gather(allowed, searched.ids, batch_dims=1)
     sums = tf.where(
-        tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), searched.ids),
+        allowed,
         _log(columns) + tf.gather(scores, searched.parents, batch_dims=1)[:, :, None],
         2 * NEVER,
     )
@@ -226,6 +300,7 @@ def sampled(
     top_p: float = 1.0,
     emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
+    listed: tf.Tensor | None = None,
 ) -> Candidates:
     """Return one extension, drawn at random, of the one beam of each sentence; M = N = 1.
 
@@ -241,11 +316,16 @@ def sampled(
       top_p: above 0, at most 1.
       emittable: which columns may be emitted.
       may_end: scalar bool, whether EOS is among them; None for True.
+      listed: bool [B, W], which of them a sentence has, or None for all.
     """
-    num_columns = probabilities.shape[1]
+    num_columns = _width(probabilities)
     allowed = emittable.may_emit(num_columns, may_end)
+    if listed is not None:
+        allowed &= listed
     masked = tf.where(allowed, _log(probabilities), 2 * NEVER)
-    logs, ids = tf.math.top_k(masked, min(top_k or num_columns, num_columns))
+    smaller = min if isinstance(num_columns, int) else tf.minimum
+    count = smaller(top_k, num_columns) if top_k else num_columns
+    logs, ids = tf.math.top_k(masked, count)
     weights = tf.nn.softmax(logs / temperature)
     # A token stays while those before it have less than top_p together; so the first one does.
     before = tf.cumsum(weights, axis=1, exclusive=True)
@@ -269,7 +349,7 @@ def forced(
       scores: float32 [B, N].
       ids: int32 [B].
     """
-    num_columns = probabilities.shape[1]
+    num_columns = _width(probabilities)
     first_beam = tf.reshape(probabilities, [-1, scores.shape[1], num_columns])[:, 0]
     forced_scores = scores[:, 0] + _log(tf.gather(first_beam, ids, batch_dims=1))
     is_forced = (ids != vocabularies.PAD_ID)[:, None]
@@ -293,7 +373,7 @@ def rescored(extensions: Candidates, scores: tf.Tensor, logits: RoundedLogits) -
       scores: float32 [B, N], log-probabilities of the beams.
       logits: of the next token.
     """
-    num_beams, num_columns = scores.shape[1], logits.values.shape[1]
+    num_beams, num_columns = scores.shape[1], _width(logits.values)
     beam_scores = tf.gather(scores, extensions.parents, batch_dims=1)
     exists = extensions.scores > NEVER / 2
     ids = tf.where(exists, extensions.ids, 0)  # one that does not exist may be past the vocabulary
@@ -315,14 +395,29 @@ def rescored(extensions: Candidates, scores: tf.Tensor, logits: RoundedLogits) -
 
 def _largest_sums(logs: tf.Tensor, scores: tf.Tensor, count: int) -> Candidates:
     """Return the largest of logs [B, N, C] (or [B * N, C]) + scores [B, N, 1]; ids are columns."""
-    num_beams, num_columns = scores.shape[1], logs.shape[-1]
+    num_beams, num_columns = scores.shape[1], _width(logs)
     num_all = num_beams * num_columns
     sums = tf.reshape(logs, [-1, num_beams, num_columns]) + scores[:, :, None]
-    sums, places = tf.math.top_k(tf.reshape(sums, [-1, num_all]), min(count, num_all))
-    if count > num_all:
+    is_short = isinstance(num_all, int) and count > num_all
+    sums, places = tf.math.top_k(tf.reshape(sums, [-1, num_all]), num_all if is_short else count)
+    if is_short:
         missing = [[0, 0], [0, count - num_all]]
         sums, places = tf.pad(sums, missing, constant_values=2 * NEVER), tf.pad(places, missing)
     return Candidates(sums, places % num_columns, places // num_columns)
+
+
+def _add_to_beams(values: tf.Tensor, added: tf.Tensor, num_beams: int) -> tf.Tensor:
+    """Return values [B * N, W] + added [B, W] for each beam."""
+    if added.shape[0] == 1:
+        return values + added
+    num_columns = _width(values)
+    sums = tf.reshape(values, [-1, num_beams, num_columns]) + added[:, None]
+    return tf.reshape(sums, [-1, num_columns])
+
+
+def _width(x: tf.Tensor) -> Any:
+    """Return the size of the last axis: a number if it is static, else a tensor."""
+    return x.shape[-1] or tf.shape(x)[-1]
 
 
 def _log(probabilities: tf.Tensor) -> tf.Tensor:

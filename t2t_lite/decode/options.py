@@ -76,6 +76,11 @@ class DecodeOptions:
     constrained: bool = fields.option(
         True, "A parser's outputs are trees; false: search freely, then repair."
     )
+    shortlist: str = fields.option(
+        "",
+        "A file of the target pieces that each source piece may become, as "
+        "scripts/make_shortlist.py writes it: no others are in an output. Faster.",
+    )
     token_scores: bool = fields.option(
         False, "Tell the log-probability of every token of an output."
     )
@@ -118,6 +123,8 @@ class DecodeOptions:
                 "parallel_heads is for greedy decoding: add beam_size=1, and leave out sampling "
                 "and min_length"
             )
+        if self.parallel_heads and self.shortlist:
+            raise errors.UserError("parallel_heads propose any token: leave out shortlist")
         if not self.parallel_heads:
             self._refuse_changed(_OF_PARALLEL_HEADS, "parallel_heads: add parallel_heads=4")
 

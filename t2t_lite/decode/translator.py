@@ -28,6 +28,7 @@ from t2t_lite.decode import (
     forced,
     options,
     products,
+    shortlist,
 )
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
@@ -166,6 +167,7 @@ class Translator:
         is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
         forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
         self.emittable = candidates.EmittableIds(self.vocabulary.targets.size, forbidden=forbidden)
+        self.shortlist = self._new_shortlist()
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
@@ -417,6 +419,13 @@ class Translator:
                 return blockwise.BlockDecoder(self.models[0], self.options, portable=self._portable)
             return cached_decoder.of_models(self.models, self.options)
 
+    def _new_shortlist(self) -> shortlist.Shortlist | None:
+        if not self.options.shortlist:
+            return None
+        if len(self.models) > 1:
+            raise errors.UserError("shortlist is for one checkpoint, not for an ensemble")
+        return shortlist.Shortlist(self.options.shortlist, self.vocabulary, self.emittable)
+
     def _search(
         self,
         inputs: tf.Tensor,
@@ -436,6 +445,8 @@ class Translator:
         if self.options.parallel_heads:
             return self._blocks(inputs, prefix_ids).hypotheses
         decoder = self._decoder()
+        if self.shortlist:
+            decoder = shortlist.ShortDecoder(decoder, self.shortlist.columns(inputs, prefix_ids))
         max_lengths = self._max_lengths(inputs, prefix_ids)
         grammar_state = ()
         if self.grammar:
@@ -515,7 +526,7 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
         )
-    for name in ("sampling", "prefix", "min_length", "parallel_heads"):
+    for name in ("sampling", "prefix", "min_length", "parallel_heads", "shortlist"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"
