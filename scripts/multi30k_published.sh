@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Multi30k by the protocol of the published Transformer-Tiny: lowercased text, tokenized as Moses does,
 # some 10,000 joint merges, 8,192 tokens a step, a checkpoint about each epoch, the last ten averaged,
-# beam 5, BLEU of tokens as they are. sacreBLEU (13a, lowercased) of the detokenized text stands beside
-# it. Interrupted, the same command goes on; another seed wants another WORK_DIR.
+# fairseq's search with beam 5, BLEU of tokens as they are. sacreBLEU (13a, lowercased) of the
+# detokenized text stands beside it. Interrupted, the same command goes on; another seed wants another
+# WORK_DIR.
 #
 #   scripts/multi30k_published.sh RAW_DIR [de|fr] [WORK_DIR] [flags for the trainer, e.g.
 #     --random_seed=2 --hparams=batch_tokens=8192,subword_sampling=0.1]
@@ -39,7 +40,8 @@ t2t-lite-avg-checkpoints --output_dir="$work/run"
 for split in test_2016_flickr test_2017_flickr; do
   [ $split = test_2016_flickr ] && text=test || text=$split
   t2t-lite-decoder --output_dir="$work/run" --checkpoint_path="$work/run/averaged" \
-    --decode_from_file="$work/text/$text.source" --decode_to_file="$work/$split.tokens"
+    --decode_from_file="$work/text/$text.source" --decode_to_file="$work/$split.tokens" \
+    --decode_hparams=beam_size=5,length_penalty=power,alpha=1,strict_ends=true,early_stop=true
   echo "$split, tokens as they are:"
   sacrebleu "$work/text/$text.target" -i "$work/$split.tokens" --tokenize none --force --format text
   python scripts/moses.py "$language" --detokenize < "$work/$split.tokens" > "$work/$split.output"
