@@ -115,3 +115,13 @@ def test_help_needs_no_tensorflow(name):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "--" in done.stdout
+
+
+@pytest.mark.integration
+def test_decoding_imports_no_scorer():
+    code = (
+        "import sys; from t2t_lite.decode import files, translator; "
+        "assert 'sacrebleu' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

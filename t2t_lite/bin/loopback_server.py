@@ -66,9 +66,8 @@ def _serve() -> None:
         import tensorflow as tf
 
         from t2t_lite.serving import loopback, served_model
+    tf.get_logger().setLevel("ERROR")  # of sessions it says that they are old
     tf.config.threading.set_intra_op_parallelism_threads(FLAGS.tensorflow_intra_op_parallelism)
-    # A search's operations come one after the other: one thread a batch runs them.
-    tf.config.threading.set_inter_op_parallelism_threads(FLAGS.num_threads)
     model = served_model.Model(
         FLAGS.export_dir,
         labels=labels,

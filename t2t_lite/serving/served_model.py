@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401  registers the tokenizer's ops
 from google.protobuf import json_format
-from tensorflow.core.protobuf import error_codes_pb2, saved_model_pb2
+from tensorflow.core.protobuf import error_codes_pb2
 
 from t2t_lite import errors
-from t2t_lite.serving import batcher, exported, protocol
+from t2t_lite.serving import batcher, exported, protocol, session
 
 Arrays = dict[str, np.ndarray]
 _LOAD_TRIES = 5  # a version's folder may still be copied
@@ -38,11 +37,8 @@ class Version:
         self.path = path
         self.number = int(path.name)
         exported.require_processor(path)
-        self._loaded = tf.saved_model.load(str(path))
-        self._specs = {
-            name: function.structured_input_signature[1]
-            for name, function in self._loaded.signatures.items()
-        }
+        self._session = session.Session(path)
+        self._specs = self._session.specs
         self._batcher = batcher.Batcher(self.run, parameters, num_threads=num_threads)
         if warm_up:
             self._warm_up()
@@ -64,13 +60,11 @@ class Version:
 
     def run(self, name: str, inputs: Arrays) -> Arrays:
         """Return the outputs of one batch."""
-        tensors = {k: tf.constant(inputs[k], spec.dtype) for k, spec in self._specs[name].items()}
         try:
-            outputs = self._loaded.signatures[name](**tensors)
+            return self._session.run(name, inputs)
         except tf.errors.OpError as error:
             status = error_codes_pb2.Code.Name(error.error_code)
             raise protocol.Refused(status, error.message) from error
-        return {key: tensor.numpy() for key, tensor in outputs.items()}
 
     def close(self) -> None:
         """Stop the threads when they are done."""
@@ -79,16 +73,13 @@ class Version:
     @functools.cached_property
     def signature_defs(self) -> dict[str, Any]:
         """The signatures as JSON, as the SavedModel describes them."""
-        saved_model = saved_model_pb2.SavedModel.FromString(
-            (self.path / "saved_model.pb").read_bytes()
-        )
         return {
             name: json_format.MessageToDict(
                 signature,
                 preserving_proto_field_name=True,
                 always_print_fields_with_no_presence=True,
             )
-            for name, signature in saved_model.meta_graphs[0].signature_def.items()
+            for name, signature in self._session.definitions.items()
         }
 
     def _warm_up(self) -> None:

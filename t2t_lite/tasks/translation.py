@@ -1,8 +1,8 @@
-"""Translation: text in, text out, scored by BLEU."""
+"""Translation: text in, text out, scored by BLEU (imported when asked for: sacreBLEU takes as long
+as a tenth of TensorFlow)."""
 
 from collections.abc import Callable, Sequence
 
-from t2t_lite.evaluate import bleu
 from t2t_lite.tasks import task
 
 
@@ -14,10 +14,14 @@ class Translation(task.Task):
 
     def score(self, outputs: Sequence[str], references: Sequence[str]) -> float:
         """Return sacreBLEU's default figure (13a)."""
+        from t2t_lite.evaluate import bleu
+
         return bleu.corpus_score(outputs, references)
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function that gives BLEU under each protocol, and chrF2."""
+        from t2t_lite.evaluate import bleu
+
         if target_language:
             bleu.check_language(target_language)
 

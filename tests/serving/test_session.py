@@ -1,0 +1,44 @@
+"""A Session's answers are those of the SavedModel as TensorFlow loads it."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_run
+
+from t2t_lite.decode import products
+from t2t_lite.serving import export, session
+
+pytestmark = pytest.mark.integration
+INPUTS = {
+    "serving_default": {"inputs": [*tiny_run.SENTENCES, ""]},
+    "nbest": {"inputs": tiny_run.SENTENCES},
+    "score": {"inputs": ["a dog runs"], "targets": ["he sleeps"]},
+    "tokenize": {"inputs": tiny_run.SENTENCES},
+    "from_ids": {"ids": [[5, 6, 1], [7, 1, 7]]},
+}
+
+
+@pytest.mark.parametrize("precision", ["float32", "mixed_int8"])
+def test_all_signatures_answer_alike(precision, export_dir, run_dir, tmp_path):
+    path = export_dir / "1"
+    if precision == "mixed_int8":
+        if not products.has_integers():
+            pytest.skip("this processor does not multiply 8-bit integers")
+        path = export.export(run_dir, tmp_path, precision=precision)
+    loaded, own = tf.saved_model.load(str(path)).signatures, session.Session(path)
+    assert own.specs.keys() == loaded.keys() == INPUTS.keys()
+    for name, inputs in INPUTS.items():
+        expected = loaded[name](**{key: tf.constant(rows) for key, rows in inputs.items()})
+        arrays = {key: tf.constant(rows).numpy() for key, rows in inputs.items()}
+        # One sentence has a search of its own.
+        for rows in (slice(None), slice(0, 1)):
+            outputs = own.run(name, {key: array[rows] for key, array in arrays.items()})
+            assert outputs.keys() == expected.keys()
+            for key, output in outputs.items():
+                width = output.shape[1:2] and slice(output.shape[1])
+                wanted = expected[key].numpy()[rows]
+                wanted = wanted[:, width] if width else wanted
+                if output.dtype == np.float32:
+                    np.testing.assert_allclose(output, wanted, atol=2e-5)
+                else:
+                    assert output.tolist() == wanted.tolist()
