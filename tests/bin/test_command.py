@@ -3,6 +3,8 @@
 import dataclasses
 import importlib
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from absl import flags
@@ -109,3 +111,20 @@ def test_choices_and_bounds_of_a_command_are_those_of_its_options(capsys):
         assert capsys.readouterr().err == f"trainer: flag {argument}: expected {expected}\n"
     names = {field.name for field in dataclasses.fields(train_options.TrainerOptions)}
     assert names <= set(trainer.FLAGS)
+
+
+@pytest.mark.integration
+def test_the_import_of_tensorflow_leaves_the_garbage_collector_on():
+    """In a process of its own: here TensorFlow may have been imported already."""
+    code = (
+        "import gc\n"
+        "from t2t_lite.bin import command\n"
+        "with command.quiet_import():\n"
+        "    assert not gc.isenabled()\n"
+        "    import tensorflow\n"
+        "assert gc.isenabled() and gc.get_freeze_count()\n"
+        "with command.quiet_import():\n"
+        "    assert gc.isenabled()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
