@@ -34,7 +34,7 @@ class Session:
             intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
             inter_op_parallelism_threads=_IN_OWN_THREAD,
             # Of five signatures each run prepares its own part alone, and optimizes it once, not
-            # twice: a third less time before the first answer, and none lost afterwards.
+            # twice: a quarter less time before the first answer.
             graph_options=v1.GraphOptions(
                 place_pruned_graph=True,
                 rewrite_options=rewriter_config_pb2.RewriterConfig(
