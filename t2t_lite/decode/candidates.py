@@ -143,30 +143,16 @@ def extend(
       emittable: which columns may be emitted.
       options: how tokens are drawn.
     """
+    columns = None
     if isinstance(logits, ListedLogits):
-        extensions = _extend(*logits, scores, num_candidates, rules, emittable, options)
-        return extensions._replace(ids=tf.gather(logits.columns.ids, extensions.ids))
-    return _extend(logits, None, scores, num_candidates, rules, emittable, options)
-
-
-def _extend(
-    logits: Logits,
-    columns: Columns | None,
-    scores: tf.Tensor,
-    num_candidates: int,
-    rules: Rules,
-    emittable: EmittableIds,
-    options: decode_options.DecodeOptions,
-) -> Candidates:
-    """Do what `extend` does; where there are `columns`, the ids returned are places among them.
-
-    `emittable` holds for these as it does for ids: EOS and what is forbidden come first in every
-    batch, each in its own place.
-    """
-    is_rounded = isinstance(logits, RoundedLogits)
-    # Rounding may have put the second before the best.
-    count = max(num_candidates, 2) if is_rounded else num_candidates
-    values = tf.cast(logits.values if is_rounded else logits, tf.float32)
+        # Until the end ids are places among the columns. `emittable` holds for these as for ids:
+        # EOS and what is forbidden come first in every batch, each in its own place.
+        logits, columns = logits
+    count, values = num_candidates, logits
+    if isinstance(logits, RoundedLogits):
+        # Rounding may have put the second before the best.
+        count, values = max(num_candidates, 2), logits.values
+    values = tf.cast(values, tf.float32)
     listed, forced_ids = None, rules.forced_ids
     if columns is not None:
         values = _add_to_beams(values, columns.hidden, scores.shape[1])
@@ -200,10 +186,12 @@ def _extend(
         )
     if forced_ids is not None:
         extensions = forced(extensions, probabilities, scores, forced_ids)
-    if not is_rounded:
+    if isinstance(logits, RoundedLogits):
+        exact = rescored(extensions, scores, logits)
+        extensions = Candidates(*(x[:, :num_candidates] for x in exact))
+    if columns is None:
         return extensions
-    exact = rescored(extensions, scores, logits)
-    return Candidates(*(x[:, :num_candidates] for x in exact))
+    return extensions._replace(ids=tf.gather(columns.ids, extensions.ids))
 
 
 def best(
