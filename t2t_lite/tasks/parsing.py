@@ -52,9 +52,9 @@ class Parsing(task.Task):
         mended = trees.repair(self.vocabulary.decode(ids), len(words))
         return task.Output(str(trees.delinearize(mended.linear, words)), mended.repairs)
 
-    def score(self, outputs: Sequence[str], references: Sequence[str]) -> float:
+    def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
         """Return the F1 of labelled brackets in percent."""
-        return score(outputs, references).all.f1
+        return {self.score_name: score(outputs, references).all.f1}
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function that gives EVALB's report; the language does not matter."""

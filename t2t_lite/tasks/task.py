@@ -41,7 +41,7 @@ class Task:
 
     # How problems and run.json call it.
     name: ClassVar[str]
-    # What `score` measures, between 0 and 100.
+    # The figure between 0 and 100 by which checkpoints are compared.
     score_name: ClassVar[str]
     # Decoding options in which the task differs from the hyperparameters' own.
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
@@ -114,8 +114,11 @@ class Task:
         """Return the output that ids spell, given its input."""
         return Output(self.vocabulary.targets.decode(ids))
 
-    def score(self, outputs: Sequence[str], references: Sequence[str]) -> float:
-        """Return the one figure by which checkpoints are compared."""
+    def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+        """Return what is watched while a model trains, by name.
+
+        First comes `score_name`, by which checkpoints are compared.
+        """
         raise NotImplementedError
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:

@@ -12,11 +12,14 @@ class Translation(task.Task):
     name = "translation"
     score_name = "BLEU"
 
-    def score(self, outputs: Sequence[str], references: Sequence[str]) -> float:
-        """Return sacreBLEU's default figure (13a)."""
+    def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+        """Return sacreBLEU's default figure (13a), and chrF2."""
         from t2t_lite.evaluate import bleu
 
-        return bleu.corpus_score(outputs, references)
+        return {
+            self.score_name: bleu.corpus_score(outputs, references),
+            "chrF": bleu.corpus_chrf(outputs, references),
+        }
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function that gives BLEU under each protocol, and chrF2."""

@@ -1,6 +1,7 @@
 """Figures of the dev split while a model trains: likelihood and real decoding."""
 
 import pathlib
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from t2t_lite import config
@@ -15,35 +16,34 @@ _TOKENS_PER_STEP = "tokens_per_step"
 
 
 class Figures(NamedTuple):
-    """`score` is of decoded sentences, or None where none were decoded.
+    """`scores` are of decoded sentences, by name; none where none were decoded.
 
-    Its name is the task's: BLEU, or for a parser the F1 of labelled brackets. Of parallel heads it
-    is how many tokens they make a step.
+    The first is the task's own: BLEU, or for a parser the F1 of labelled brackets. Of parallel
+    heads it is how many tokens they make a step.
     """
 
     tokens: metrics.Evaluation
-    score: float | None
-    score_name: str
+    scores: Mapping[str, float]
 
     @property
     def best_by(self) -> float:
-        """What the best weights have most of: the score, or the loss below 0."""
-        return -self.tokens.loss if self.score is None else self.score
+        """What the best weights have most of: the first score, or the loss below 0."""
+        return next(iter(self.scores.values()), -self.tokens.loss)
 
     def scalars(self) -> dict[str, float]:
         """Return the figures under TensorBoard's names."""
-        values = {
+        return {
             "loss": self.tokens.loss,
             "neg_log_perplexity": -self.tokens.loss,
             "perplexity": self.tokens.perplexity,
             "accuracy": self.tokens.accuracy,
+            **{name.lower(): value for name, value in self.scores.items()},
         }
-        return values if self.score is None else values | {self.score_name.lower(): self.score}
 
     def __str__(self) -> str:
         text = f"loss {self.tokens.loss:.4f}  perplexity {self.tokens.perplexity:.3f}"
         text += f"  accuracy {self.tokens.accuracy:.4f}"
-        return text if self.score is None else f"{text}  {self.score_name} {self.score:.2f}"
+        return text + "".join(f"  {name} {value:.2f}" for name, value in self.scores.items())
 
 
 class Evaluator:
@@ -72,7 +72,6 @@ class Evaluator:
         self._task = task
         self._eval_step = step.EvalStep(model)
         self._translator = translator.Translator(model, task, _decode_options(hparams))
-        self._score_name = _TOKENS_PER_STEP if hparams.parallel_heads else task.score_name
         text = manifest.problem_text(data_dir, problem, "dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
         self.is_empty = manifest.load(data_dir, problem).pairs("dev") == 0
@@ -91,7 +90,7 @@ class Evaluator:
         )
         for batch in batches:
             counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
-        return Figures(metrics.evaluation(*counts), self._decode(), self._score_name)
+        return Figures(metrics.evaluation(*counts), self._decode())
 
     def _measure(self) -> dict[str, Any]:
         dev = pipeline.content_hash(self._problem, self._data_dir, "dev")[:16]
@@ -99,7 +98,7 @@ class Evaluator:
             return {"score": "loss", "dev": dev}
         decoding = self._translator.options
         return {
-            "score": self._score_name,
+            "score": _TOKENS_PER_STEP if self._hparams.parallel_heads else self._task.score_name,
             "dev": dev,
             "sentences": len(self._sources),
             "beam_size": decoding.beam_size,
@@ -107,13 +106,13 @@ class Evaluator:
             "extra_length": decoding.extra_length,
         }
 
-    def _decode(self) -> float | None:
+    def _decode(self) -> dict[str, float]:
         if not self._sources:
-            return None
+            return {}
         if self._hparams.parallel_heads:
-            return self._translator.tokens_per_step(self._sources)
+            return {_TOKENS_PER_STEP: self._translator.tokens_per_step(self._sources)}
         outputs = [item.text for item in self._translator.translate(self._sources)]
-        return self._task.score(outputs, self._references)
+        return self._task.scores(outputs, self._references)
 
 
 def _decode_options(hparams: config.HParams) -> options.DecodeOptions:

@@ -46,6 +46,7 @@ def test_agrees_with_the_original_tools(shared_data, language, output, figures):
     assert values[:4] == pytest.approx(figures[:4], abs=0.01)
     assert values[4:] == pytest.approx(figures[4:], abs=0.02)
     assert bleu.corpus_score(hypotheses, references) == values[0]
+    assert bleu.corpus_chrf(hypotheses, references) == values[3]
 
 
 def test_13a_is_the_formula():
