@@ -41,6 +41,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
+from t2t_lite.decode import options
 
 Product = Callable[[tf.Tensor], tf.Tensor]
 
@@ -89,9 +90,9 @@ def has_integers() -> bool:
         return bool(_is_exact())
 
 
-def require_integers(precision: str) -> None:
-    """Raise UserError where this machine does not multiply 8-bit integers exactly."""
-    if not has_integers():
+def require_precision(precision: str) -> None:
+    """Raise UserError where this machine does not multiply exactly the 8-bit integers of it."""
+    if options.needs_integers(precision) and not has_integers():
         raise errors.UserError(
             f"precision={precision} needs a processor with AVX512 VNNI, AVX VNNI or AMX, which "
             "multiplies 8-bit integers; this one does not: take precision="

@@ -153,8 +153,7 @@ class Translator:
         self.task = task
         self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
-        if options.needs_integers(self.options.precision):
-            products.require_integers(self.options.precision)
+        products.require_precision(self.options.precision)
         self.frozen = frozen
         self._portable = portable
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder

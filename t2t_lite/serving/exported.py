@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import options, products
+from t2t_lite.decode import products
 from t2t_lite.serving import protocol
 
 EXTRA = "assets.extra"
@@ -31,9 +31,7 @@ def require_processor(path: str | os.PathLike[str]) -> None:
     says_so = (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists()
     if not says_so:
         return
-    precision = recorded(path)["options"].get("precision", "float32")
-    if options.needs_integers(precision):
-        products.require_integers(precision)
+    products.require_precision(recorded(path)["options"].get("precision", "float32"))
 
 
 class Output(NamedTuple):

@@ -158,11 +158,11 @@ def test_a_processor_without_exact_products_is_refused(monkeypatch, wrong):
     exact = tf.fill([1, 16], 64.0 * 127 * 127)
     monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: exact)
     assert products.has_integers()
-    products.require_integers("mixed_int8")
+    products.require_precision("mixed_int8")
     products.has_integers.cache_clear()
     monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: wrong(exact))
     with pytest.raises(errors.UserError, match="take precision=bfloat16"):
-        products.require_integers("bfloat16_int8")
+        products.require_precision("bfloat16_int8")
     products.has_integers.cache_clear()
 
 
