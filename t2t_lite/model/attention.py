@@ -205,7 +205,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def scores(self, queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """Return how well each of queries [B, H, T, d_k] goes with each of keys [B, H, S, d_k]:
-        float32 [B, H, T, S]. Of fewer heads than H these are the first."""
+        float32 [B, H, T, S]. Queries of fewer heads than the layer has are those of its first."""
         if self.function == "additive":
             vectors = tf.convert_to_tensor(self.additive)[: queries.shape[1]]
             return compatibility.additive(queries, keys, vectors)

@@ -1,5 +1,5 @@
-"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient; and guided
-alignment, a further loss.
+"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient; and two further
+losses, of R-Drop and of guided alignment.
 
 Shapes: N target tokens (all positions of a batch), D d_model, V vocabulary.
 
@@ -100,13 +100,14 @@ def smoothed_cross_entropy(
     return TokenLosses(*losses(tf.reshape(states, [-1, d_model]), embedding))
 
 
-def divergence(
+def r_drop_loss(
     states: tf.Tensor, embedding: tf.Tensor, weights: tf.Tensor, *, dtype: str = "float32"
 ) -> tf.Tensor:
     """Return how far two predictions of each token are apart, summed by weight: a scalar.
 
-    That is KL(p || q) + KL(q || p), with p of the first half of the rows and q of the second: the
-    further loss of R-Drop (Liang et al. 2021, equation 2, twice).
+    That is (KL(p || q) + KL(q || p)) / 4, with p of the first half of the rows and q of the second:
+    half of equation 2 in R-Drop (Liang et al. 2021), because its other term is the sum of both
+    predictions' losses, and ours their mean.
 
     Args:
       states: float32 [2 B, T, D], of the same targets under two dropout masks.
@@ -119,7 +120,7 @@ def divergence(
     one, other = tf.split(tf.nn.log_softmax(tf.cast(logits, tf.float32)), 2)
     apart = tf.reduce_sum((tf.exp(one) - tf.exp(other)) * (one - other), axis=-1)
     first, second = tf.split(tf.reshape(weights, [-1]), 2)
-    return tf.reduce_sum((first + second) * apart)
+    return tf.reduce_sum((first + second) * apart) / 4
 
 
 def guided_alignment_loss(

@@ -232,15 +232,11 @@ class TrainStep:
             )
             total = losses.smoothed
             if self._hparams.r_drop:
-                total += (
-                    self._hparams.r_drop
-                    / 4
-                    * loss.divergence(
-                        self._model.softmax_inputs(states),
-                        self._model.softmax_matrix(),
-                        batch["weights"],
-                        dtype=self._model.compute_dtype,
-                    )
+                total += self._hparams.r_drop * loss.r_drop_loss(
+                    self._model.softmax_inputs(states),
+                    self._model.softmax_matrix(),
+                    batch["weights"],
+                    dtype=self._model.compute_dtype,
                 )
             if self._align:
                 guided = f"decoder_{self._hparams.num_decoder_layers // 2}/cross_attention"

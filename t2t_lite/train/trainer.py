@@ -23,7 +23,6 @@ from t2t_lite.run import identity as identities
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import text_files
 from t2t_lite.train import (
-    agreement,
     cost,
     devices,
     evaluator,
@@ -35,6 +34,7 @@ from t2t_lite.train import (
     throughput,
     training_data,
     warm_start,
+    workers,
 )
 from t2t_lite.train import options as trainer_options
 from t2t_lite.train import step as steps
@@ -105,11 +105,11 @@ class Training:
         self._task = task
         self._vocabulary_path = manifest.load(data_dir, problem).vocabulary_path
         self._identity = identities.of(hparams, self._vocabulary_path)
-        self._workers = agreement.Workers(strategy)
+        self._workers = workers.Workers(strategy)
         self._workers.agree("settings", **self._settings())
         keras.utils.set_random_seed(options.random_seed)
         # Every worker gets the chief's weights.
-        with agreement.explain_lost_worker("before the first step"), self._strategy.scope():
+        with workers.explain_lost_worker("before the first step"), self._strategy.scope():
             self._model = transformer.Transformer(
                 hparams, run.vocab_size, dtype=devices.dtype_policy(run.precision)
             )
@@ -218,7 +218,7 @@ class Training:
                 )
                 self._data.pass_over(first)
         if self._workers.count > 1:
-            weights = agreement.fingerprint(self._variables)
+            weights = workers.fingerprint(self._variables)
             self._workers.agree("weights", step=first, weights=weights)
         return first, damaged
 
@@ -425,7 +425,7 @@ class Training:
 def _explain_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[None]:
     """Turn what TensorFlow raises for a lost worker and full memory into what to do about it."""
     try:
-        with agreement.explain_lost_worker(f"at step {step}"):
+        with workers.explain_lost_worker(f"at step {step}"):
             yield
     except tf.errors.ResourceExhaustedError as error:
         raise errors.UserError(

@@ -47,19 +47,19 @@ def test_loss_and_gradients_equal_the_plain_definition(label_smoothing):
         np.testing.assert_allclose(ours, plain, atol=1e-6)
 
 
-def test_divergence_is_zero_for_equal_predictions_and_symmetric():
+def test_r_drop_is_zero_for_equal_predictions_and_symmetric():
     states, embedding, _, weights = _example()
     other = states + 0.5
     weights_twice = tf.concat([weights, weights], axis=0) / 2
 
     def apart(one, two):
-        return float(loss.divergence(tf.concat([one, two], axis=0), embedding, weights_twice))
+        return float(loss.r_drop_loss(tf.concat([one, two], axis=0), embedding, weights_twice))
 
     assert apart(states, states) == 0
     assert apart(states, other) == pytest.approx(apart(other, states))
     p, q = (tf.nn.softmax(tf.einsum("btd,vd->btv", x, embedding)) for x in (states, other))
     both = tf.reduce_sum(p * tf.math.log(p / q) + q * tf.math.log(q / p), axis=-1)
-    assert apart(states, other) == pytest.approx(float(tf.reduce_sum(weights * both)), rel=1e-5)
+    assert apart(states, other) == pytest.approx(float(tf.reduce_sum(weights * both)) / 4, rel=1e-5)
 
 
 def test_likelihood_ignores_smoothing_and_padding():

@@ -96,7 +96,7 @@ def test_r_drop_brings_predictions_under_two_masks_together():
             made(batch, step=number, learning_rate=3e-3)
         states = tf.concat([_noisy_states(model, batch, seed) for seed in (1, 2)], axis=0)
         weights = loss.token_weights(tf.concat([batch["targets"]] * 2, axis=0))
-        apart[weight] = float(loss.divergence(states, model.softmax_matrix(), weights))
+        apart[weight] = float(loss.r_drop_loss(states, model.softmax_matrix(), weights))
     assert apart[20.0] < apart[0.0] / 3
 
 
