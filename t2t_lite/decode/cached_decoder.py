@@ -94,10 +94,10 @@ class CachedDecoder:
         # What the softmax multiplies comes from this norm.
         last_norm = self.final_norm or self.layers[-1].norms[-1]
         self.softmax = weight_products.product(
-            *prepared_weights.softmax_weights(self.embedding_VD),
+            *prepared_weights.softmax_weights(self.embedding_VD, hparams.d_model),
             dtype=softmax_type,
             small_dtype=self.dtype,
-            bounds=model.softmax_inputs(last_norm.bounds()),
+            bounds=last_norm.bounds(),
         )
 
     def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
@@ -230,11 +230,11 @@ class CachedDecoder:
 
     def logits(self, x: tf.Tensor) -> candidates.Logits:
         """Return the logits [B * N, W] of the decoder's outputs x [B * N, D]."""
-        x = self.model.softmax_inputs(x)
         logits = self.softmax(x)
         if not self.logits_are_rounded:
             return logits
-        states = tf.reshape(x, [-1, self.beam_size, x.shape[-1]])
+        states = self.model.softmax_inputs(x)
+        states = tf.reshape(states, [-1, self.beam_size, states.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
     def with_columns(self, ids: tf.Tensor) -> "CachedDecoder":
@@ -247,7 +247,9 @@ class CachedDecoder:
         dtype = self.dtype if self._softmax_type == tf.int8 else self._softmax_type
         one.logits_are_rounded = dtype != tf.float32
         rows = tf.cast(one.embedding_VD, dtype)
-        one.softmax = lambda x: tf.matmul(tf.cast(x, dtype), rows, transpose_b=True)
+        one.softmax = lambda x: tf.matmul(
+            tf.cast(self.model.softmax_inputs(x), dtype), rows, transpose_b=True
+        )
         return one
 
     def _layer(

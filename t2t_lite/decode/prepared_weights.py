@@ -165,18 +165,23 @@ def encoder_products(model: transformer.Transformer) -> dict[str, products.Produ
     }
 
 
-def softmax_weights(matrix: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor | None]:
-    """Return the transposed embedding [D, W] and a bias [W], None where W = V.
+def softmax_weights(matrix: tf.Tensor, d_model: int) -> tuple[tf.Tensor, tf.Tensor | None]:
+    """Return the softmax's kernel [D, W] and its bias [W], None where all would be 0.
 
-    W is V rounded up, for a search by groups of columns; the columns added have a probability of 0.
+    The matrix is [V, D], or [V, D + 1] with the logits' bias: see `Transformer.softmax_matrix`. As a
+    row of the kernel that would spoil what integers have in common, a single scale. W is V rounded
+    up, for a search by groups of columns; the columns added have a probability of 0.
     """
-    num_rows = matrix.shape[0]
+    num_rows, num_columns = matrix.shape
     num_spare = -num_rows % candidates.GROUP_SIZE
-    columns = transpose(matrix, [1, 0])
-    if not num_spare:
-        return columns, None
-    columns = tf.pad(columns, [[0, 0], [0, num_spare]])
-    return columns, tf.constant([0.0] * num_rows + [attention.MASKED] * num_spare)
+    kernel, bias = transpose(matrix, [1, 0]), None
+    if num_columns > d_model:
+        kernel, bias = kernel[:d_model], tf.cast(kernel[d_model], tf.float32)
+    if num_spare:
+        kernel = tf.pad(kernel, [[0, 0], [0, num_spare]])
+        bias = tf.zeros([num_rows]) if bias is None else bias
+        bias = tf.pad(bias, [[0, num_spare]], constant_values=attention.MASKED)
+    return kernel, bias
 
 
 def transpose(x: tf.Tensor, permutation: list[int]) -> tf.Tensor:

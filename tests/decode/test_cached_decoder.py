@@ -128,6 +128,21 @@ def test_integers_of_the_encoder_follow_the_model(monkeypatch):
             assert 0.001 < np.abs(x - y).mean() / np.abs(y).mean() < 0.1
 
 
+@pytest.mark.usefixtures("integers")
+def test_a_large_bias_of_the_logits_does_not_coarsen_integers(monkeypatch):
+    """Marian's models have a bias of -100 where an output must never go."""
+    monkeypatch.setattr(products, "_LARGE", 16)
+    model = _model(logits_bias=True)
+    bias = np.full(model.embedding.num_rows, 0.5, np.float32)
+    bias[0] = -100
+    model.logits_bias.vector.assign(bias)
+    states = tf.reshape(model.decode(INPUTS, model.encode(INPUTS)), [-1, model.hparams.d_model])
+    expected = model.logits(states).numpy()
+    logits = cached_decoder.CachedDecoder(model, 2, "int8").softmax(states)
+    error = np.abs(logits[:, : expected.shape[1]] - expected)
+    assert 0 < error.max() < 0.02 * np.ptp(expected[:, 1:])
+
+
 def test_padding_of_the_source_changes_nothing():
     model = _model()
     longer = tf.pad(INPUTS, [[0, 0], [0, 9]])
