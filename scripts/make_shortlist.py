@@ -24,6 +24,7 @@ import numpy as np
 
 from t2t_lite import errors, registry
 from t2t_lite.data import manifest, shards
+from t2t_lite.decode import shortlist
 from t2t_lite.text import any_vocabulary, text_files
 from t2t_lite.text import vocabulary as vocabularies
 
@@ -81,6 +82,8 @@ def main() -> int:
     parser.add_argument("--iterations", type=int, default=4, help="of EM")
     parser.add_argument("--t2t_usr_dir", help="a folder of your own problems")
     flags = parser.parse_args()
+    if flags.frequent < 0 or not 0 < flags.targets < shortlist.LONGEST:
+        parser.error(f"expected --frequent >= 0 and 0 < --targets < {shortlist.LONGEST}")
     try:
         registry.load("t2t_lite.problems")
         if flags.t2t_usr_dir:
@@ -91,19 +94,22 @@ def main() -> int:
         step = -(-data.pairs("train") // _MOST_PAIRS)
         train = bitext(data.shards("train"), is_reversed=problem.is_reversed, step=step)
         learnt = learn(train, vocabulary.targets.size, iterations=flags.iterations)
-        always = frequent(train.targets, vocabulary.targets.size, flags.frequent)
+        always = frequent(train.targets, vocabulary.targets, flags.frequent)
         listed = rows(
             learnt,
             vocabulary.size,
-            always,
+            np.concatenate([always, vocabulary.targets.special_ids]),
             most=flags.targets,
             shares_pieces=vocabulary.targets is vocabulary,
         )
         write(flags.output, vocabulary, listed, always)
         dev = bitext(data.shards("dev"), is_reversed=problem.is_reversed)
-    except errors.UserError as error:
+    except (errors.UserError, OSError) as error:
         print(f"make_shortlist: {error}", file=sys.stderr)
         return 1
+    if not len(dev.targets):
+        print("dev has no pairs to say how many of their tokens are listed")
+        return 0
     share, size = coverage(dev, listed, always)
     print(f"dev: {100 * share:.2f} % of the target tokens are listed, {size:.0f} ids a sentence")
     return 0
@@ -150,31 +156,35 @@ def learn(pairs: Bitext, num_targets: int, *, iterations: int, most: int = _MOST
 def rows(
     lexicon: Lexicon,
     num_sources: int,
-    always: np.ndarray,
+    left_out: np.ndarray,
     *,
     most: int,
     shares_pieces: bool,
 ) -> list[np.ndarray]:
-    """Return the targets of each source that may not come always, the likeliest first; a piece
-    itself if they are shared."""
+    """Return the likeliest targets of each source, but those that may always or never come, which
+    are left out; and a piece itself if they are shared."""
     sources, targets = np.divmod(lexicon.keys, lexicon.num_targets)
     order = np.lexsort((-lexicon.probabilities, sources))
-    order = order[~np.isin(targets, always)[order]]
+    order = order[~np.isin(targets, left_out)[order]]
     starts = np.searchsorted(sources[order], np.arange(num_sources + 1))
     targets = targets[order]
     found = [targets[a : min(a + most, b)] for a, b in itertools.pairwise(starts)]
     if shares_pieces:
         found = [
-            np.append(ids, token) if token not in ids and token not in always else ids
+            np.append(ids, token) if token not in ids and token not in left_out else ids
             for token, ids in enumerate(found)
         ]
     return found
 
 
-def frequent(targets: np.ndarray, num_targets: int, count: int) -> np.ndarray:
-    """Return the most frequent of all target tokens."""
-    counts = np.bincount(targets, minlength=num_targets)
-    return np.argsort(-counts, kind="stable")[: min(count, np.count_nonzero(counts))]
+def frequent(
+    targets: np.ndarray, vocabulary: any_vocabulary.AnyVocabulary, count: int
+) -> np.ndarray:
+    """Return what may always come: the most frequent tokens, and those that no line can name."""
+    counts = np.bincount(targets, minlength=vocabulary.size)
+    counts[list(vocabulary.special_ids)] = 0
+    most = np.argsort(-counts, kind="stable")[: min(count, np.count_nonzero(counts))]
+    return np.concatenate([most, np.setdiff1d(shortlist.unwritable(vocabulary), most)]).astype(int)
 
 
 def write(
@@ -184,17 +194,17 @@ def write(
     always: np.ndarray,
 ) -> None:
     """Write the file."""
-    special = range(vocabularies.UNK_ID + 1)
 
     def joined(ids: np.ndarray) -> str:
-        pieces = (vocabulary.targets.piece(token) for token in ids.tolist() if token not in special)
-        return " ".join(piece for piece in pieces if _is_writable(piece))
+        pieces = map(vocabulary.targets.piece, ids.tolist())
+        return " ".join(filter(shortlist.is_writable, pieces))
 
     def lines() -> Iterator[str]:
         yield f"\t{joined(always)}"
         for source, ids in enumerate(listed):
             piece = vocabulary.piece(source)
-            if (own := joined(ids)) and source not in special and _is_writable(piece):
+            is_named = source not in vocabulary.special_ids and shortlist.is_writable(piece)
+            if is_named and (own := joined(ids)):
                 yield f"{piece}\t{own}"
 
     text_files.write_lines(path, lines())
@@ -210,10 +220,6 @@ def coverage(pairs: Bitext, listed: list[np.ndarray], always: np.ndarray) -> tup
         hits += np.isin(pairs.targets[target], ids).sum()
         sizes.append(len(ids))
     return hits / len(pairs.targets), float(np.mean(sizes))
-
-
-def _is_writable(piece: str) -> bool:
-    return bool(piece) and not set(piece) & set(" \t\r\n")
 
 
 def _keys(pairs: Bitext, num_targets: int, most: int) -> np.ndarray:

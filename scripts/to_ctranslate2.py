@@ -20,7 +20,7 @@ import numpy as np
 from t2t_lite import errors
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import any_vocabulary, piece_vocabulary, vocabulary
+from t2t_lite.text import any_vocabulary, piece_vocabulary, text_files, vocabulary
 
 MAX_POSITIONS = 1024
 # Its row of the decoder's embedding is the decoder's first input; never emitted.
@@ -99,7 +99,8 @@ def convert(
         if model_bytes := _sentencepiece(vocab):
             (temporary / "vocabulary.model").write_bytes(model_bytes)
         if shortlist:
-            shutil.copyfile(shortlist, temporary / "vmap.txt")
+            with text_files.explain_damage(shortlist), text_files.open_binary(shortlist) as file:
+                (temporary / "vmap.txt").write_bytes(file.read())
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)

@@ -61,7 +61,7 @@ class RoundedLogits(NamedTuple):
     """Logits that low precision rounded, and what they were made from.
 
     `values` [B * N, W], in any type; `states` [B, N, D], float32, the decoder's output;
-    `embedding` [V, D].
+    `embedding` [W, D], without columns that are never emitted.
     """
 
     values: tf.Tensor
@@ -210,7 +210,8 @@ def best(
     taken as there can be such.
 
     Args:
-      probabilities: float32 [B * N, W] of the next token, W static and at least emittable.size.
+      probabilities: float32 [B * N, W] of the next token, W static and at least emittable.size
+        but where `listed` says otherwise.
       scores: float32 [B, N].
       num_candidates: M.
       emittable: which columns may be emitted.

@@ -168,9 +168,9 @@ def encoder_products(model: transformer.Transformer) -> dict[str, products.Produ
 def softmax_weights(matrix: tf.Tensor, d_model: int) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Return the softmax's kernel [D, W] and its bias [W], None where all would be 0.
 
-    The matrix is [V, D], or [V, D + 1] with the logits' bias: see `Transformer.softmax_matrix`. As a
-    row of the kernel that would spoil what integers have in common, a single scale. W is V rounded
-    up, for a search by groups of columns; the columns added have a probability of 0.
+    The matrix is [V, D], or [V, D + 1] with the logits' bias (`Transformer.softmax_matrix`). As a
+    row of the kernel a large bias would spoil the one scale of 8-bit integers. W is V rounded up,
+    for a search by groups of columns; the columns added have a probability of 0.
     """
     num_rows, num_columns = matrix.shape
     num_spare = -num_rows % candidates.GROUP_SIZE

@@ -8,8 +8,9 @@ piece). It is CTranslate2's vocabulary map, so that one file serves both:
 
 Before a search begins, the decoder takes the rows of the embedding that any sentence of the batch
 may need. Of these each sentence has its own, and the others are hidden from it: what it gets
-depends on no other. A prefix's tokens are its own too. Probabilities are those among the columns
-that a sentence has, and the columns that are never emitted take part as always.
+depends on no other. A prefix's tokens are its own too, and what a line cannot name, for it has a
+space in it, may always come. Probabilities are those among the columns that a sentence has; PAD and
+UNK, which are never emitted, take part as always.
 
 Shapes: B sentences, S source length, P tokens of a prefix, V ids of the targets, K targets of a
 source id at most, W columns of the batch, D width of the embedding.
@@ -29,7 +30,7 @@ from t2t_lite.text import any_vocabulary, text_files
 from t2t_lite.text import vocabulary as vocabularies
 
 # Targets of one source piece: all rows of the table are as long as the longest.
-_LONGEST = 1000
+LONGEST = 1000
 
 
 class Shortlist:
@@ -58,8 +59,11 @@ class Shortlist:
             content = file.read()
         self.digest = hashlib.sha256(content).hexdigest()
         rows = _rows(content, path, vocabulary)
+        # They keep their places before all others in every batch's columns: see candidates.extend.
+        first = [*emittable.forbidden, emittable.eos_id]
+        assert sorted(first) == list(range(len(first))), first
         always = np.zeros([vocabulary.targets.size], bool)
-        always[[*rows.pop(None, ()), emittable.eos_id, *emittable.forbidden]] = True
+        always[[*rows.pop(None, ()), *first, *unwritable(vocabulary.targets)]] = True
         longest = max(map(len, rows.values()), default=0)
         targets = np.full([vocabulary.size, longest], emittable.eos_id, np.int32)
         for source, ids in rows.items():
@@ -126,12 +130,22 @@ class ShortDecoder:
         return candidates.ListedLogits(logits, self._columns._replace(hidden=hidden)), (own, hidden)
 
 
+def unwritable(vocabulary: any_vocabulary.AnyVocabulary) -> list[int]:
+    """Return the ids whose pieces no line can name, as tensor2tensor's ", _"."""
+    return [token for token in range(vocabulary.size) if not is_writable(vocabulary.piece(token))]
+
+
+def is_writable(piece: str) -> bool:
+    """Return whether a line can name a piece."""
+    return bool(piece) and not set(piece) & set(" \t\r\n")
+
+
 def _rows(
     content: bytes, path: str | os.PathLike[str], vocabulary: any_vocabulary.AnyVocabulary
 ) -> dict[int | None, list[int]]:
     """Return the targets of each source id, those that may always come under None."""
     sources, targets = (
-        {side.piece(token): token for token in range(side.size)}
+        {side.piece(token): token for token in range(side.size) if token not in side.special_ids}
         for side in (vocabulary, vocabulary.targets)
     )
     rows: dict[int | None, list[int]] = {}
@@ -149,12 +163,15 @@ def _rows(
                     f"{path}, line {number}: {piece!r} is no piece of the run's vocabulary; a "
                     "shortlist is made for one vocabulary, and has single source pieces"
                 )
-        if source and len(pieces) > _LONGEST:
+        if source and len(pieces) > LONGEST:
             raise errors.UserError(
                 f"{path}, line {number}: {len(pieces):,} targets of one source piece; at most "
-                f"{_LONGEST:,} are of use"
+                f"{LONGEST:,} are of use"
             )
-        rows[sources[source] if source else None] = [targets[piece] for piece in pieces]
+        key = sources[source] if source else None
+        if key in rows:
+            raise errors.UserError(f"{path}, line {number}: a second line of {source!r}")
+        rows[key] = [targets[piece] for piece in pieces]
     if not rows:
         raise errors.UserError(f"{path} is empty: expected a shortlist")
     return rows

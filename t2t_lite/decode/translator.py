@@ -34,7 +34,7 @@ from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
-from t2t_lite.text import any_vocabulary, t2t_vocabulary
+from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 # Tokens of the longest source that gets the trace for one sentence, where the cached decoder folds
@@ -162,10 +162,9 @@ class Translator:
             _check_parsing(self.options)
         if self.options.parallel_heads and len(self.models) > 1:
             raise errors.UserError("parallel_heads is for one checkpoint, not for an ensemble")
-        # Never emitted: they are no text. In tensor2tensor's vocabularies no id is unknown.
-        is_own = not isinstance(self.vocabulary, t2t_vocabulary.SubwordVocabulary)
-        forbidden = (vocabularies.PAD_ID, *[vocabularies.UNK_ID] * is_own)
-        self.emittable = candidates.EmittableIds(self.vocabulary.targets.size, forbidden=forbidden)
+        targets = self.vocabulary.targets
+        forbidden = tuple(token for token in targets.special_ids if token != vocabularies.EOS_ID)
+        self.emittable = candidates.EmittableIds(targets.size, forbidden=forbidden)
         self.shortlist = self._new_shortlist()
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
@@ -390,6 +389,11 @@ class Translator:
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
+        if not places and self.shortlist:
+            raise errors.UserError(
+                f"{self.options.shortlist} leaves an input without an output: after the tab of its "
+                "first line list more pieces that may always come"
+            )
         if not places:
             raise errors.UserError(
                 f"{self.name or 'the model'} gives no probabilities: its weights are too large, or "
@@ -525,7 +529,9 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
         )
-    for name in ("sampling", "prefix", "min_length", "parallel_heads", "shortlist"):
+    if decode_options.shortlist:
+        raise errors.UserError("shortlist is for translation, not for a parser")
+    for name in ("sampling", "prefix", "min_length", "parallel_heads"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"

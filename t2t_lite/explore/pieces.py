@@ -6,7 +6,7 @@ no bytes stand for no text.
 
 from collections.abc import Iterable
 
-from t2t_lite.text import any_vocabulary, t2t_vocabulary
+from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 START, EOS, PAD, UNK = "⟨start⟩", "⟨end⟩", "⟨padding⟩", "⟨unknown⟩"
@@ -26,8 +26,6 @@ def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
 
 def of_id(vocabulary: Vocabulary, token: int) -> str:
     """Return one token's piece; spare ids past the vocabulary are unknown."""
-    # In tensor2tensor's vocabularies the id of our UNK is a piece like any other.
-    is_own = not isinstance(vocabulary, t2t_vocabulary.SubwordVocabulary)
-    if token in _NAMES and (is_own or token != vocabularies.UNK_ID):
+    if token in vocabulary.special_ids:
         return _NAMES[token]
     return vocabulary.piece(token) if token < vocabulary.size else UNK

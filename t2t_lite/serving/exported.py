@@ -28,10 +28,8 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def require_processor(path: str | os.PathLike[str]) -> None:
     """Raise UserError where an exported version multiplies as this processor cannot."""
-    says_so = (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists()
-    if not says_so:
-        return
-    products.require_precision(recorded(path)["options"].get("precision", "float32"))
+    if (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists():
+        products.require_precision(recorded(path)["options"].get("precision", "float32"))
 
 
 class Output(NamedTuple):

@@ -13,6 +13,8 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's ops
 from tensorflow.core.protobuf import rewriter_config_pb2
 
+from t2t_lite import errors
+
 _INIT_OP = "__saved_model_init_op"  # a definition that is no signature
 _IN_OWN_THREAD = -1
 
@@ -22,6 +24,8 @@ class Session:
 
     Args:
       path: its folder.
+
+    Raises UserError or OSError where it is not whole.
 
     Attributes:
       definitions: the SignatureDefs that the SavedModel holds, by name.
@@ -44,8 +48,11 @@ class Session:
         )
         graph = tf.Graph()
         self._session = v1.Session(graph=graph, config=config)
-        with graph.as_default():
-            meta_graph = v1.saved_model.load(self._session, [tf.saved_model.SERVING], str(path))
+        try:
+            with graph.as_default():
+                meta_graph = v1.saved_model.load(self._session, [tf.saved_model.SERVING], str(path))
+        except ValueError as error:  # its variables are missing
+            raise errors.UserError(f"{path} is no whole SavedModel: {error}") from error
         self.definitions = dict(meta_graph.signature_def)
         signatures = {k: one for k, one in self.definitions.items() if k != _INIT_OP}
         self.specs = {name: _specs(signature) for name, signature in signatures.items()}

@@ -36,6 +36,8 @@ class PieceVocabulary:
     from the other side.
     """
 
+    special_ids = vocabulary.Vocabulary.special_ids
+
     def __init__(self, model_bytes: bytes, *, side: str = "source"):
         self.model_bytes = model_bytes
         content = json.loads(model_bytes)

@@ -38,6 +38,8 @@ _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 class SubwordVocabulary:
     """Encodes and decodes as T2T's SubwordTextEncoder; the interface is that of Vocabulary."""
 
+    special_ids = (vocabulary.PAD_ID, vocabulary.EOS_ID)  # no text; no id is unknown
+
     def __init__(self, model_bytes: bytes):
         self.model_bytes = model_bytes
         self._pieces = self._read(model_bytes.decode("utf-8").split("\n"))

@@ -60,6 +60,8 @@ class Vocabulary:
     True
     """
 
+    special_ids = (PAD_ID, EOS_ID, UNK_ID)  # no text
+
     def __init__(self, model_bytes: bytes):
         self.model_bytes = model_bytes
         self._processor = sentencepiece.SentencePieceProcessor()

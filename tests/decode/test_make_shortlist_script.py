@@ -6,11 +6,12 @@ import pathlib
 
 import numpy as np
 import pytest
+import tiny_run
 
 from t2t_lite import registry
 from t2t_lite.data import manifest
 from t2t_lite.decode import candidates, shortlist
-from t2t_lite.text import any_vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "make_shortlist.py"
 NUM_IDS = 30
@@ -94,6 +95,17 @@ def test_a_row_has_neither_what_comes_always_nor_itself_twice(script):
     assert [ids.tolist() for ids in listed] == [[0], [1], [], [3, 1]]
 
 
+def test_what_no_line_can_name_counts_as_listed_and_unknown_does_not(script, tmp_path):
+    pieces = ["<pad>_", "<EOS>_", "the_", ", _", "dog_", "cat_"]
+    vocabulary = t2t_vocabulary.SubwordVocabulary("\n".join(map(repr, pieces)).encode())
+    always = script.frequent(np.array([2, 2, 4, 4, 4, 5]), vocabulary, 2)
+    assert always.tolist() == [4, 2, 3]
+    script.write(str(tmp_path / "list"), vocabulary, [np.array([], int)] * 5 + [always], always)
+    assert (tmp_path / "list").read_text("utf-8") == "\tdog_ the_\ncat_\tdog_ the_\n"
+    own = tiny_run.subwords()
+    assert script.frequent(np.array([2, 2, 2, 7]), own, 2).tolist() == [7]
+
+
 def test_coverage(script):
     bitext = _bitext(script, [[4, 1], [5, 4, 1]], [[7, 8], [9, 9]])
     listed = [np.array([], int)] * 4 + [np.array([7]), np.array([9])]
@@ -113,7 +125,7 @@ def test_a_problems_shards_give_a_shortlist(script, tiny_data, tmp_path, monkeyp
     always = path.read_text("utf-8").splitlines()[0]
     assert always.startswith("\t")
     assert always.count(" ") == 4
-    found = shortlist.Shortlist(path, words, candidates.EmittableIds(words.size))
+    found = shortlist.Shortlist(path, words, candidates.EmittableIds(words.size, forbidden=(0, 2)))
     assert found.columns(np.array([[1]], np.int32)).ids.shape[0] < words.size
 
 

@@ -12,6 +12,7 @@ from t2t_lite import errors
 from t2t_lite.decode import candidates, files, options, shortlist, translator
 from t2t_lite.explore import search_tree
 from t2t_lite.serving import export
+from t2t_lite.text import t2t_vocabulary
 
 TEXTS = [*tiny_run.SENTENCES, "zebra", "x"]
 EMITTABLE = candidates.EmittableIds(tiny_run.subwords().size, forbidden=(0, 2))
@@ -164,6 +165,22 @@ def test_the_best_listed_extensions_equal_a_sort_of_everything(num_columns):
     np.testing.assert_array_equal(found.parents, order // num_columns)
 
 
+def test_what_a_line_cannot_name_may_always_come(tmp_path):
+    """tensor2tensor's subtokens hold spaces, and its third id is a subtoken like any other."""
+    pieces = ["<pad>_", "<EOS>_", "the_", ", _", "dog_", "cat_"]
+    vocabulary = t2t_vocabulary.SubwordVocabulary("\n".join(map(repr, pieces)).encode())
+    emittable = candidates.EmittableIds(vocabulary.size, forbidden=(0,))
+    path = tmp_path / "list"
+    path.write_text("\tdog_\ncat_\tthe_\n", "utf-8")
+    listed = shortlist.Shortlist(path, vocabulary, emittable)
+    columns = listed.columns(tf.constant([[2, 1], [5, 1]]))
+    assert columns.ids.numpy()[:5].tolist() == [0, 1, 2, 3, 4]
+    assert (columns.hidden.numpy()[:, :6] == 0).tolist() == [
+        [True, True, False, True, True, False],
+        [True, True, True, True, True, False],
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -172,6 +189,9 @@ def test_the_best_listed_extensions_equal_a_sort_of_everything(num_columns):
         (b"\ta\n\xff\tb\n", "line 2 is not valid UTF-8"),
         (b"a b\n", "line 1: expected a source piece, a tab"),
         (b"\ta\na\tnowhere\n", "line 2: 'nowhere' is no piece of the run's vocabulary"),
+        (b"\ta\n<pad>\ta\n", "line 2: '<pad>' is no piece of the run's vocabulary"),
+        (b"\ta\na\tb\na\tb\n", "line 3: a second line of 'a'"),
+        (b"\ta\n\tb\n", "line 2: a second line of ''"),
         (b"nowhere\ta\n", "line 1: 'nowhere' is no piece"),
         (b"a b\ta\n", "line 1: 'a b' is no piece.* single source pieces"),
         (b"a\tb  b\n", "line 1: '' is no piece"),
@@ -198,7 +218,7 @@ def test_what_a_shortlist_does_not_go_with_is_refused(tmp_path):
     models = [tiny_run.model(seed, hparams=HPARAMS) for seed in (1, 2)]
     with pytest.raises(errors.UserError, match="not for an ensemble"):
         translator.Translator(models, tiny_run.task(), decode_options)
-    with pytest.raises(errors.UserError, match="outputs that are always trees"):
+    with pytest.raises(errors.UserError, match="not for a parser"):
         translator.Translator(models[0], tiny_run.tree_task(), decode_options)
     with pytest.raises(errors.UserError, match="leave out shortlist"):
         options.DecodeOptions(parallel_heads=4, beam_size=1, shortlist=path)

@@ -1,10 +1,13 @@
 """A Session's answers are those of the SavedModel as TensorFlow loads it."""
 
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
 
+from t2t_lite import errors
 from t2t_lite.decode import products
 from t2t_lite.serving import export, session
 
@@ -42,3 +45,10 @@ def test_all_signatures_answer_alike(precision, export_dir, run_dir, tmp_path):
                     np.testing.assert_allclose(output, wanted, atol=2e-5)
                 else:
                     assert output.tolist() == wanted.tolist()
+
+
+def test_an_export_that_lacks_its_variables_is_refused(export_dir, tmp_path):
+    shutil.copytree(export_dir / "1", tmp_path / "1")
+    shutil.rmtree(tmp_path / "1" / "variables")
+    with pytest.raises(errors.UserError, match="no whole SavedModel"):
+        session.Session(tmp_path / "1")
