@@ -145,9 +145,11 @@ def _rows(
 ) -> dict[int | None, list[int]]:
     """Return the targets of each source id, those that may always come under None."""
     sources, targets = (
-        {side.piece(token): token for token in range(side.size) if token not in side.special_ids}
+        {side.piece(token): token for token in range(side.size)}
         for side in (vocabulary, vocabulary.targets)
     )
+    # Padding would give a sentence this row or not, as its batch has it.
+    del sources[vocabulary.piece(vocabularies.PAD_ID)]
     rows: dict[int | None, list[int]] = {}
     for number, line in _lines(content, path):
         source, tab, listed = line.partition("\t")
