@@ -61,7 +61,8 @@ def main() -> None:
         if flags.reference:
             references = flags.reference.read_text("utf-8").splitlines()
             texts = [one.text for one in outputs]
-            results[name][model.task.score_name] = round(model.task.score(texts, references), 2)
+            for score_name, value in model.task.scores(texts, references).items():
+                results[name][score_name] = round(value, 2)
     print(f"DECODED {json.dumps(list(results.values()))}", flush=True)
     some = lines[: flags.sentences]
     add_times(
