@@ -46,18 +46,25 @@ class Progress:
         self.close()
 
     def update(
-        self, done: int, total: int = 0, *, figures: str = "", is_last: bool = False
+        self,
+        done: int,
+        total: int = 0,
+        *,
+        figures: str = "",
+        seconds_each: float | None = None,
+        is_last: bool = False,
     ) -> None:
         """Show that `done` of `total` are done (0: nobody knows of how many), and some figures.
 
-        A plain line is shown only if the one before it is old enough, or if this is the last.
+        A plain line is shown only if the one before it is old enough, or if this is the last. It
+        tells the time left by `seconds_each`; None: by what each has taken up to now.
         """
         if self._bar is not None:
             self._bar.total = total or None
             self._bar.set_postfix_str(figures, refresh=False)
             self._bar.update(done - self._bar.n)
         elif is_last or self._is_time():
-            self.line(self._text(done, total, figures))
+            self.line(self._text(done, total, figures, seconds_each))
             self._line_time = time.monotonic()
 
     def line(self, text: str) -> None:
@@ -77,12 +84,13 @@ class Progress:
         until_last = self._line_time - self._start
         return time.monotonic() - self._line_time >= min(max(until_last, 1), _LINE_SECONDS)
 
-    def _text(self, done: int, total: int, figures: str) -> str:
+    def _text(self, done: int, total: int, figures: str, seconds_each: float | None) -> str:
         parts = [f"{self._name} {done}/{total}" if total else f"{self._name} {done}", figures]
         seconds = time.monotonic() - self._start
         # Before that it would be a guess: work begins with compiling.
-        if total and done > self._first and seconds >= _LINE_SECONDS:
+        if seconds_each is None and done > self._first and seconds >= _LINE_SECONDS:
             seconds_each = seconds / (done - self._first)
+        if total and seconds_each is not None:
             parts.append(f"{_duration((total - done) * seconds_each)} left")
         return "  ".join(filter(None, parts))
 

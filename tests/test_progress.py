@@ -54,6 +54,14 @@ def test_what_was_done_before_has_no_part_in_the_time_left(clock):
     assert stream.getvalue() == "step 910/2000  1:05:24 left\n"
 
 
+def test_the_time_left_follows_the_seconds_that_each_is_said_to_take(clock):
+    stream = io.StringIO()
+    shown = progress.Progress("step", stream=stream)
+    clock[0] += 40
+    shown.update(10, 130, seconds_each=0.5)
+    assert stream.getvalue() == "step 10/130  1:00 left\n"
+
+
 def test_the_last_line_is_not_left_out_and_a_total_may_be_unknown(clock):
     stream = io.StringIO()
     shown = progress.Progress("read text", stream=stream, announce=True)

@@ -5,7 +5,7 @@ The scalars carry the names that tensor2tensor's users know where these exist: "
 
 The loss shown is a running mean: batches hold sentences of one length, and long ones are harder,
 so that the loss of a single batch says more about its length than about the model. So are the
-speeds, which count training alone: no compilation, evaluation or saving.
+speeds, and the time left, which count training alone: no compilation, evaluation or saving.
 """
 
 import math
@@ -99,8 +99,13 @@ class Reporter:
             figures += f"  {self._tokens_per_second.value:,.0f} tokens/s"
         if self._shapes > 1 and step - self._last_compiled < _SHOWN_STEPS:
             figures += f"  {self._shapes} shapes compiled"
+        steps_per_second = self._steps_per_second.value
         self._progress.update(
-            step, self._last_step, figures=figures, is_last=step == self._last_step
+            step,
+            self._last_step,
+            figures=figures,
+            seconds_each=None if math.isnan(steps_per_second) else 1 / steps_per_second,
+            is_last=step == self._last_step,
         )
         if step % _SUMMARY_STEPS == 0:
             with self._train_events.as_default(step=step):

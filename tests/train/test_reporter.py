@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from t2t_lite import progress
 from t2t_lite.train import reporter
 
 
@@ -28,6 +29,17 @@ def test_a_loss_that_is_not_finite_stays_out_of_the_mean():
 
 def test_steps_that_were_compiled_are_no_speed():
     assert "tokens/s" not in _report([3.0, 3.0], seconds=None)
+
+
+def test_the_time_left_counts_no_compiling(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    stream = io.StringIO()
+    report = reporter.Reporter(None, stream=stream, first_step=0, last_step=602)
+    for seconds in (None, 0.1):
+        now[0] += 40
+        report.step(int(now[0]) // 40, loss=3.0, learning_rate=1e-3, tokens=100, seconds=seconds)
+    assert stream.getvalue().endswith("1:00 left\n")
 
 
 def test_compiling_has_one_line_and_then_a_number():
