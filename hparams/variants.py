@@ -41,6 +41,15 @@ def transformer_tiny() -> config.HParams:
 
 
 @registry.register_hparams
+def transformer_tiny_100k() -> config.HParams:
+    """transformer_tiny for a hundred thousand pairs and more: dropout 0.1.
+
+    In one training on 166,000 short pairs its BLEU was 5.3 above that of dropout 0.3.
+    """
+    return dataclasses.replace(transformer_tiny(), dropout=0.1)
+
+
+@registry.register_hparams
 def transformer_toy() -> config.HParams:
     """2 + 2 layers of 128 for the toy problems: minutes on two processor cores."""
     return dataclasses.replace(
