@@ -73,7 +73,6 @@ def transformer_parsing_small() -> config.HParams:
         dataclasses.replace(
             variants.transformer_tiny(),
             d_ff=512,
-            qkv_gain=1.0,
             dropout=0.1,
             guided_alignment=1.0,
             learning_rate_scale=variants.peak_rate(0.003, d_model=128, warmup_steps=1000),
