@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Which recipe suits a corpus: transformer_tiny trained with each list of hparams and each seed, the last
-# ten checkpoints averaged, the test set translated; then, seed by seed, sacreBLEU's paired test of
-# every recipe against the first. Interrupted, the same command goes on.
+# ten checkpoints averaged, the test set translated; after each seed sacreBLEU's paired test of every
+# recipe against the first. Interrupted, the same command goes on.
 #
 #   SEEDS="1 2 3" scripts/recipes.sh RAW_DIR WORK_DIR RECIPE... [-- flags for the trainer]
 #
@@ -19,7 +19,10 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 
 t2t-lite-datagen --problem=parallel_text --raw_dir="$raw" --data_dir="$work/data" \
   --vocab_size="${VOCAB_SIZE:-8000}"
+paired=()
+[ ${#recipes[@]} -gt 1 ] && paired=(--paired-bs)
 for seed in ${SEEDS:-1}; do
+  outputs=()
   for recipe in "${recipes[@]}"; do
     run="$work/seed$seed/${recipe//,/+}" # a comma would be between two checkpoints
     t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" --output_dir="$run" \
@@ -28,14 +31,8 @@ for seed in ${SEEDS:-1}; do
     t2t-lite-avg-checkpoints --output_dir="$run"
     t2t-lite-decoder --output_dir="$run" --checkpoint_path="$run/averaged" \
       --decode_from_file="$raw/test.source" --decode_to_file="$run/test.output"
+    outputs+=("$run/test.output")
   done
-done
-paired=()
-[ ${#recipes[@]} -gt 1 ] && paired=(--paired-bs)
-for seed in ${SEEDS:-1}; do
-  outputs=("${recipes[@]//,/+}")
-  outputs=("${outputs[@]/#/$work/seed$seed/}")
-  outputs=("${outputs[@]/%//test.output}")
   echo "seed $seed:"
   sacrebleu "$raw/test.target" -i "${outputs[@]}" --metrics bleu chrf --format text "${paired[@]}"
 done
