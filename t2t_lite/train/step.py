@@ -228,16 +228,10 @@ class TrainStep:
                 batch["targets"],
                 batch["weights"],
                 label_smoothing=self._hparams.label_smoothing,
+                r_drop=self._hparams.r_drop,
                 dtype=self._model.compute_dtype,
             )
             total = losses.smoothed
-            if self._hparams.r_drop:
-                total += self._hparams.r_drop * loss.r_drop_loss(
-                    self._model.softmax_inputs(states),
-                    self._model.softmax_matrix(),
-                    batch["weights"],
-                    dtype=self._model.compute_dtype,
-                )
             if self._align:
                 guided = f"decoder_{self._hparams.num_decoder_layers // 2}/cross_attention"
                 total += self._hparams.guided_alignment * loss.guided_alignment_loss(

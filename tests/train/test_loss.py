@@ -47,19 +47,36 @@ def test_loss_and_gradients_equal_the_plain_definition(label_smoothing):
         np.testing.assert_allclose(ours, plain, atol=1e-6)
 
 
-def test_r_drop_is_zero_for_equal_predictions_and_symmetric():
-    states, embedding, _, weights = _example()
-    other = states + 0.5
-    weights_twice = tf.concat([weights, weights], axis=0) / 2
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
+def test_r_drop_adds_the_distance_of_two_predictions(label_smoothing):
+    one, embedding, targets, weights = _example()
+    states = tf.concat([one, _example(seed=1)[0]], axis=0)
+    targets, weights = (tf.concat([x, x], axis=0) for x in (targets, weights / 2))
 
-    def apart(one, two):
-        return float(loss.r_drop_loss(tf.concat([one, two], axis=0), embedding, weights_twice))
+    def plain(states, embedding):
+        log_p = tf.nn.log_softmax(tf.einsum("btd,vd->btv", states, embedding))
+        p, q = tf.split(log_p, 2)
+        both = tf.reduce_sum(tf.exp(p) * (p - q) + tf.exp(q) * (q - p), axis=-1)
+        distance = tf.reduce_sum(2 * tf.split(weights, 2)[0] * both) / 4
+        return 3.0 * distance + _plain(
+            states, embedding, targets, weights, label_smoothing=label_smoothing
+        )
 
-    assert apart(states, states) == 0
-    assert apart(states, other) == pytest.approx(apart(other, states))
-    p, q = (tf.nn.softmax(tf.einsum("btd,vd->btv", x, embedding)) for x in (states, other))
-    both = tf.reduce_sum(p * tf.math.log(p / q) + q * tf.math.log(q / p), axis=-1)
-    assert apart(states, other) == pytest.approx(float(tf.reduce_sum(weights * both)) / 4, rel=1e-5)
+    def ours(states, embedding):
+        return loss.smoothed_cross_entropy(
+            states, embedding, targets, weights, label_smoothing=label_smoothing, r_drop=3.0
+        ).smoothed
+
+    values, gradients = [], []
+    for function in (ours, plain):
+        with tf.GradientTape() as tape:
+            tape.watch([states, embedding])
+            value = 2 * function(states, embedding)
+        values.append(float(value))
+        gradients.append(tape.gradient(value, [states, embedding]))
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+    for of_ours, of_plain in zip(*gradients):
+        np.testing.assert_allclose(of_ours, of_plain, atol=2e-6)
 
 
 def test_likelihood_ignores_smoothing_and_padding():
