@@ -24,7 +24,7 @@ paired=()
 for seed in ${SEEDS:-1}; do
   outputs=()
   for recipe in "${recipes[@]}"; do
-    run="$work/seed$seed/${recipe//,/+}" # a comma would be between two checkpoints
+    run="$work/seed$seed/$recipe"
     t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" --output_dir="$run" \
       --hparams_set=transformer_tiny --hparams="$recipe" --random_seed="$seed" \
       --save_checkpoints_steps=100 --eval_frequency=1000 "${flags[@]}"

@@ -206,9 +206,7 @@ class Translator:
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
         task = catalog.task_of_run(run.run.task, any_vocabulary.load(run.vocabulary_path))
-        parts = [part.strip() for part in checkpoint_path.split(",")] if checkpoint_path else [None]
-        if "" in parts:
-            raise errors.UserError(f"no checkpoint between commas: {checkpoint_path!r}")
+        parts = checkpoint.separate(checkpoint_path) if checkpoint_path else [None]
         models, prefixes = [], []
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)

@@ -9,6 +9,7 @@ so step and data position are all the random state.
 
 import contextlib
 import hashlib
+import os
 import pathlib
 import re
 import shutil
@@ -153,6 +154,20 @@ def resolve(output_dir: str | pathlib.Path, checkpoint_path: str | None = None) 
     if not checkpoints:
         raise errors.UserError(f"no checkpoint at {directory}: expected files ckpt-<step>.index")
     return checkpoints[-1][1]
+
+
+def separate(checkpoint_paths: str) -> list[str]:
+    """Return the paths between commas; what is there under the whole name is one path.
+
+    >>> separate("run/best, run/averaged")
+    ['run/best', 'run/averaged']
+    """
+    if os.path.exists(checkpoint_paths) or os.path.exists(f"{checkpoint_paths}.index"):
+        return [checkpoint_paths]
+    paths = [path.strip() for path in checkpoint_paths.split(",")]
+    if "" in paths:
+        raise errors.UserError(f"no checkpoint between commas: {checkpoint_paths!r}")
+    return paths
 
 
 def identity_of(prefix: str) -> identities.Identity | None:

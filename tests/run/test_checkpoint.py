@@ -310,3 +310,12 @@ def test_an_ensemble_is_of_one_vocabulary_and_one_function(tmp_path):
     with pytest.raises(errors.UserError, match="has beside the model's own encoder_norm/scale"):
         translator.Translator.from_output_dir(run, f"{tmp_path}/extra/ckpt-2")
     assert translator.Translator.from_output_dir(run, f"{run}/ckpt-1,{run}/ckpt-2")
+
+
+def test_a_comma_in_a_name_is_no_separator(tmp_path):
+    one, folder = tmp_path / "ckpt-1", tmp_path / "dropout=0.1,r_drop=5"
+    folder.mkdir()
+    assert checkpoint.separate(f"{one}, {folder.parent}") == [str(one), str(tmp_path)]
+    assert checkpoint.separate(str(folder)) == [str(folder)]
+    (folder / "ckpt-2.index").touch()
+    assert checkpoint.separate(f"{folder}/ckpt-2") == [f"{folder}/ckpt-2"]
