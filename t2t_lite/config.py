@@ -152,8 +152,8 @@ class HParams:
     )
     subword_sampling: float = fields.option(
         0.0,
-        "BPE-dropout: the share of the vocabulary's merges that are left out at random each time a "
-        "training sentence is read, so that it is seen in other subwords.",
+        "BPE-dropout: the probability with which a merge is left out each time a training sentence "
+        "is read, so that it is seen in other subwords.",
         at_least=0,
         below=1,
     )

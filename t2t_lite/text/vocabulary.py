@@ -11,7 +11,6 @@ import io
 import os
 import pathlib
 import re
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -25,8 +24,6 @@ EOS_ID = 1
 UNK_ID = 2  # tensor2tensor's vocabularies have none
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 
-# The library has one seed for all of a process.
-_SAMPLING = threading.Lock()
 _SURROGATES = re.compile("[\ud800-\udfff]")
 # Of a longer line only this much is learnt from (characters).
 _MAX_LINE = 10_000
@@ -136,25 +133,6 @@ class Vocabulary:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
         tokens = text_ids(ids)
         return self._processor.Decode([t if 0 <= t < self.size else UNK_ID for t in tokens])
-
-    def resample(
-        self, rows: Sequence[Sequence[int]], *, share: float, seed: int
-    ) -> list[list[int]]:
-        """Return the same texts in other subwords: of BPE's merges `share` is left out at random.
-
-        That is BPE-dropout (Provilkov et al. 2020). The same seed gives the same subwords.
-        """
-        with _SAMPLING:
-            # Of threads that begin afterwards; one thread encodes, made by the call.
-            sentencepiece.set_random_generator_seed(seed)
-            return self._processor.Encode(
-                self._processor.Decode([list(row) for row in rows]),
-                out_type=int,
-                num_threads=1,
-                enable_sampling=True,
-                alpha=share,
-                nbest_size=-1,
-            )
 
     def piece(self, token: int) -> str:
         """Return one id's piece as SentencePiece writes it, e.g. "▁the" or "<0xE2>"."""

@@ -11,7 +11,7 @@ import pytest
 
 from t2t_lite import errors, registry
 from t2t_lite.data import generate, manifest, pipeline, sampling, shards
-from t2t_lite.text import vocabulary
+from t2t_lite.text import bpe_dropout, vocabulary
 
 pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
@@ -160,8 +160,9 @@ def test_a_pair_that_sampling_makes_too_long_stays_as_it_is(small):
 def test_a_block_of_which_every_pair_was_too_long_is_sampled_too(small):
     vocab = vocabulary.Vocabulary.load(small.made.vocabulary_path)
     none, lengths = np.zeros(0, np.int32), np.zeros(0, np.int64)
+    dropout = bpe_dropout.BPEDropout(vocab)
     parts = sampling.resample(
-        vocab, 0, none, lengths, none, lengths, sizes=[(60, 60)], share=0.1, seed=1
+        dropout, 0, none, lengths, none, lengths, sizes=[(60, 60)], share=0.1, seed=1
     )
     assert [(part.size, part.dtype) for part in parts] == [(0, np.int32), (0, np.int64)] * 2
 

@@ -48,8 +48,10 @@ def _weights(output: pathlib.Path) -> dict:
     return checkpoint.read_weights(checkpoint.resolve(output))
 
 
-def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
+@pytest.mark.parametrize("more", ["", ",subword_sampling=0.2,r_drop=2"])
+def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path, more):
     flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
+    flags += (f"--hparams={tiny_training.HPARAMS}{more}",)
     assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "whole", *flags)) == 0
     broken = tmp_path / "broken"
     arguments = tiny_training.arguments(tiny_data, broken, *flags)
