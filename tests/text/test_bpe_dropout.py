@@ -65,7 +65,8 @@ def _distribution(symbols, ids, share):
     ranks = [
         (ids.get(one + other), at) for at, (one, other) in enumerate(itertools.pairwise(symbols))
     ]
-    outcomes, left = collections.Counter(), 1.0
+    outcomes: dict[tuple[str, ...], float] = collections.defaultdict(float)
+    left = 1.0
     for _, at in sorted(pair for pair in ranks if pair[0]):
         joined = (*symbols[:at], symbols[at] + symbols[at + 1], *symbols[at + 2 :])
         for outcome, probability in _distribution(joined, ids, share).items():
