@@ -9,7 +9,6 @@ so step and data position are all the random state.
 
 import contextlib
 import hashlib
-import os
 import pathlib
 import re
 import shutil
@@ -162,7 +161,7 @@ def separate(checkpoint_paths: str) -> list[str]:
     >>> separate("run/best, run/averaged")
     ['run/best', 'run/averaged']
     """
-    if os.path.exists(checkpoint_paths) or os.path.exists(f"{checkpoint_paths}.index"):
+    if any(pathlib.Path(f"{checkpoint_paths}{end}").exists() for end in ("", ".index")):
         return [checkpoint_paths]
     paths = [path.strip() for path in checkpoint_paths.split(",")]
     if "" in paths:

@@ -42,16 +42,16 @@ class BPEDropout:
                 for token, piece in enumerate(pieces)
             ]
         )
-        # Of two neighbours l, r the number l * size + r, in order, and what they are joined to. A
-        # vocabulary's subwords are in the order in which they were learnt.
+        # Of two neighbours l, r the number l * size + r, in order, and what they are joined to; a
+        # larger number than any is joined to nothing. Subwords stand in the order they were learnt.
         joined = {
             ids[piece[:cut]] * self._size + ids[piece[cut:]]: token
             for piece, token in ids.items()
             for cut in range(1, len(piece))
             if piece[:cut] in ids and piece[cut:] in ids
         }
-        self._pairs = np.array(sorted(joined))
-        self._joined = np.array([joined[pair] for pair in sorted(joined)])
+        joined[self._size**2] = self._size
+        self._pairs, self._joined = np.array(sorted(joined.items())).T
 
     def __call__(
         self, ids: np.ndarray, lengths: np.ndarray, *, share: float, seed: Sequence[int]
@@ -99,6 +99,6 @@ class BPEDropout:
         """Return what the symbols at `places` and after them are joined to; `size`: nothing."""
         after = np.minimum(places + 1, len(symbols) - 1)
         pairs = symbols[places] * self._size + symbols[after]
-        found = np.minimum(np.searchsorted(self._pairs, pairs), len(self._pairs) - 1)
+        found = np.searchsorted(self._pairs, pairs)
         is_pair = (self._pairs[found] == pairs) & (word[places] == word[after]) & (after > places)
         return np.where(is_pair, self._joined[found], self._size)

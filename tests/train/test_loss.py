@@ -26,25 +26,34 @@ def _plain(states, embedding, targets, weights, *, label_smoothing):
     return tf.reduce_sum(losses * weights)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.2])
-def test_loss_and_gradients_equal_the_plain_definition(label_smoothing):
-    states, embedding, targets, weights = _example()
+def _agree(ours, plain, states, embedding, *, atol):
+    """Compare two losses of (states, embedding) and their gradients."""
     values, gradients = [], []
-    for function in (
-        lambda *args, **kwargs: loss.smoothed_cross_entropy(*args, **kwargs).smoothed,
-        _plain,
-    ):
+    for function in (ours, plain):
         with tf.GradientTape() as tape:
             tape.watch([states, embedding])
             # Twice the loss: the gradient that comes from above must count.
-            value = 2 * function(
-                states, embedding, targets, weights, label_smoothing=label_smoothing
-            )
+            value = 2 * function(states, embedding)
         values.append(float(value))
         gradients.append(tape.gradient(value, [states, embedding]))
     assert values[0] == pytest.approx(values[1], rel=1e-6)
-    for ours, plain in zip(*gradients):
-        np.testing.assert_allclose(ours, plain, atol=1e-6)
+    for of_ours, of_plain in zip(*gradients):
+        np.testing.assert_allclose(of_ours, of_plain, atol=atol)
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.2])
+def test_loss_and_gradients_equal_the_plain_definition(label_smoothing):
+    states, embedding, targets, weights = _example()
+
+    def ours(states, embedding):
+        return loss.smoothed_cross_entropy(
+            states, embedding, targets, weights, label_smoothing=label_smoothing
+        ).smoothed
+
+    def plain(states, embedding):
+        return _plain(states, embedding, targets, weights, label_smoothing=label_smoothing)
+
+    _agree(ours, plain, states, embedding, atol=1e-6)
 
 
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
@@ -67,16 +76,24 @@ def test_r_drop_adds_the_distance_of_two_predictions(label_smoothing):
             states, embedding, targets, weights, label_smoothing=label_smoothing, r_drop=3.0
         ).smoothed
 
-    values, gradients = [], []
-    for function in (ours, plain):
-        with tf.GradientTape() as tape:
-            tape.watch([states, embedding])
-            value = 2 * function(states, embedding)
-        values.append(float(value))
-        gradients.append(tape.gradient(value, [states, embedding]))
-    assert values[0] == pytest.approx(values[1], rel=1e-6)
-    for of_ours, of_plain in zip(*gradients):
-        np.testing.assert_allclose(of_ours, of_plain, atol=2e-6)
+    _agree(ours, plain, states, embedding, atol=2e-6)
+
+
+def test_r_drop_is_zero_for_equal_predictions_and_symmetric():
+    states, embedding, targets, weights = _example()
+    other = states + 0.5
+    targets, weights = (tf.concat([x, x], axis=0) for x in (targets, weights / 2))
+
+    def value(one, two, r_drop=3.0):
+        both = tf.concat([one, two], axis=0)
+        losses = loss.smoothed_cross_entropy(
+            both, embedding, targets, weights, label_smoothing=0.1, r_drop=r_drop
+        )
+        return float(losses.smoothed)
+
+    assert value(states, states) == value(states, states, r_drop=0.0)
+    assert value(states, other) == pytest.approx(value(other, states))
+    assert value(states, other) > value(states, other, r_drop=0.0)
 
 
 def test_likelihood_ignores_smoothing_and_padding():
