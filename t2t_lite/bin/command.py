@@ -132,24 +132,23 @@ def run(
     name = os.path.basename(argv[0])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"
+    status = _USAGE_ERROR
     try:
         values.unparse_flags()
         rest = values(argv)[1:]
         if values["help"].value:
-            print(help_text(values, doc=doc, name=name))
+            print(help_text(values, doc=doc, name=name), flush=True)
             return 0
         if values["t2t_usr_dir"].value:
             registry.load_user_dir(values["t2t_usr_dir"].value)
         if values["registry_help"].value:
-            print(_registry_text())
+            print(_registry_text(), flush=True)
             return 0
         _check_usage(values, rest, required=required, name=name)
-    except (flags.Error, errors.UserError) as error:
-        return _fail(name, str(error))
-    try:
+        status = 1
         return function() or 0
-    except errors.UserError as error:
-        return _fail(name, str(error), status=1)
+    except (flags.Error, errors.UserError) as error:
+        return _fail(name, str(error), status=status)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that nothing fails at the last flush
         return 141
@@ -226,7 +225,7 @@ def _check_usage(
         raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")
 
 
-def _fail(name: str, message: str, *, status: int = _USAGE_ERROR) -> int:
+def _fail(name: str, message: str, *, status: int) -> int:
     print(f"{name}: {' '.join(message.split())}", file=sys.stderr)
     return status
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib
+import os
 import pathlib
 import subprocess
 import sys
@@ -128,3 +129,12 @@ def test_the_import_of_tensorflow_leaves_the_garbage_collector_on():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_who_reads_the_help_may_leave():
+    reader, writer = os.pipe()
+    os.close(reader)
+    trainer = [sys.executable, "-m", "t2t_lite.bin.trainer", "--help"]
+    done = subprocess.run(trainer, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.stderr, done.returncode) == (b"", 141)
