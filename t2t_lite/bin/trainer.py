@@ -35,11 +35,11 @@ flags.DEFINE_string(
     "E.g. transformer_base; or an output_dir, to take its hyperparameters.",
     flag_values=FLAGS,
 )
-flags.DEFINE_string(
+flags.DEFINE_multi_string(
     "hparams",
-    "",
-    "Changes to the set, as name=value with commas between; with transformer_base's values:\n"
-    + command.table(config.HParams),
+    [],
+    "Changes to the set, as name=value with commas between; if given again, further ones. With "
+    "transformer_base's values:\n" + command.table(config.HParams),
     flag_values=FLAGS,
 )
 flags.DEFINE_integer(
@@ -58,7 +58,8 @@ command.define_flags(FLAGS, options.TrainerOptions)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     given = sys.argv if argv is None else argv
-    if any(argument in ("--describe", "--describe=true") for argument in given):
+    parts = [argument.partition("=")[::2] for argument in given]
+    if any(name == "--describe" and value in ("", "true", "1") for name, value in parts):
         return command.run(_describe, FLAGS, doc=__doc__, required=["hparams_set"], argv=argv)
     required = ("problem", "data_dir", "output_dir", "hparams_set")
     return command.run(_train, FLAGS, doc=__doc__, required=required, argv=argv)
@@ -68,7 +69,7 @@ def _describe() -> None:
     hparams = _hparams_set()
     with command.quiet_import():
         from t2t_lite.train import describe
-    hparams = config.override(hparams, FLAGS.hparams)
+    hparams = config.override(hparams, ",".join(FLAGS.hparams))
     name = describe.row_of(hparams, FLAGS.hparams_set)
     print(describe.table(describe.describe(hparams, hparams_set=name)))
 
@@ -81,7 +82,7 @@ def _train() -> int:
         from t2t_lite.tasks import catalog
         from t2t_lite.train import preparation
     hparams = dataclasses.replace(hparams, **catalog.task_class(problem.task).decoding_defaults)
-    hparams = config.override(hparams, FLAGS.hparams)
+    hparams = config.override(hparams, ",".join(FLAGS.hparams))
     if FLAGS.train_steps:
         hparams = dataclasses.replace(hparams, train_steps=FLAGS.train_steps)
     training = preparation.prepare(
@@ -121,7 +122,9 @@ def _report(summary: "trainer.Summary") -> str:
         lines.append(f"{summary.skipped} steps without a finite gradient were left out")
     if summary.best_step:
         lines.append(f"best dev score at step {summary.best_step}: {FLAGS.output_dir}/best")
-    if summary.stopped_by:
+    if summary.stopped_by == "patience":
+        lines.append("stopped by patience; to go on raise --early_stopping_patience or omit it")
+    elif summary.stopped_by:
         lines.append(f"stopped by {summary.stopped_by}; the same command continues")
     return "\n".join(lines)
 

@@ -63,16 +63,21 @@ class Checkpoints:
         whole = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
         self.has_position = True
         self._manager = tf.train.CheckpointManager(
-            whole, str(directory), max_to_keep=keep, checkpoint_name="ckpt"
+            whole, str(directory), max_to_keep=keep + 1, checkpoint_name="ckpt"
         )
 
-    def save(self, step: int) -> str:
+    def save(self, step: int, *, in_place_of: int | None = None) -> str:
         """Write ckpt-<step> and delete the oldest beyond `keep`; return its path prefix.
+
+        Args:
+          in_place_of: the step of a checkpoint that is deleted when this one is complete.
 
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
         with _explain_failure(self._directory / f"ckpt-{step}"):
             prefix = self._manager.save(checkpoint_number=step)
+        if in_place_of is not None:
+            _remove(str(self._directory / f"ckpt-{in_place_of}"))
         # TensorFlow forgets a checkpoint that was complete when its process was killed but not yet
         # in the file "checkpoint": nothing else would ever delete it.
         until_now = [old for at, old in list_checkpoints(self._directory) if at <= step]

@@ -132,7 +132,8 @@ def describe(
     tokens = h.batch_tokens
     sentences = max(tokens // _LENGTH, 1)
     parameters = sum(part.total for part in parts)
-    at_a_time = min(h.max_tokens_per_device or tokens, tokens)
+    computed = tokens * cost.passes(h)
+    at_a_time = min(h.max_tokens_per_device or computed, computed)
     return Description(
         parts=tuple(parts),
         table_3=_TABLE_3.get(hparams_set or ""),

@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_lite import config, errors
 from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
-from t2t_lite.run import output_dir
+from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import any_vocabulary
@@ -62,8 +62,10 @@ def prepare(
         hparams_set=hparams_set,
         precision=_precision(options.precision, directory),
         random_seed=options.random_seed,
+        warm_start_from=_absolute(options.warm_start_from),
     )
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
+    _check_steps(directory, hparams.train_steps)
     memory.check(problem, data_dir, hparams=hparams, vocab_size=run.vocab_size)
     return trainer.Training(
         problem,
@@ -91,6 +93,20 @@ def _check_vocabularies(task: tasks.Task, hparams: config.HParams) -> None:
             "the data have a vocabulary for each side: add "
             f"--hparams=embeddings=separate,source_vocab_size={source.size}"
         )
+
+
+def _check_steps(directory: str | pathlib.Path, train_steps: int) -> None:
+    """Raise UserError where more steps than these are done."""
+    done = [step for step, _ in checkpoint.list_checkpoints(directory)]
+    if done and done[-1] > train_steps:
+        raise errors.UserError(
+            f"{directory} is at step {done[-1]:,} already, beyond --train_steps={train_steps}: "
+            "give at least as many, or another --output_dir"
+        )
+
+
+def _absolute(path: str | None) -> str | None:
+    return str(pathlib.Path(path).resolve()) if path else None
 
 
 def _pieces(vocab: any_vocabulary.AnyVocabulary) -> list[str]:

@@ -163,7 +163,9 @@ class Training:
             self._directory, measure=self._evaluator.measure, identity=self._identity
         )
         self._remarks = self._check_evaluation()
-        if options.warm_start_from and not checkpoint.list_checkpoints(self._directory):
+        if options.warm_start_from and checkpoint.list_checkpoints(self._directory):
+            self._remarks.append("--warm_start_from was for the start: the run has checkpoints now")
+        elif options.warm_start_from:
             load = heads.load_base if hparams.parallel_heads else warm_start.load
             self._remarks += load(options.warm_start_from, self._variables, self._identity)
         self._throughput = throughput.Throughput()
@@ -171,6 +173,7 @@ class Training:
         self._made: list[_Update] = []
         self._made_together = devices.steps_between_fetches()
         self._stops = False  # one of several workers was told to stop
+        self._unscheduled: int | None = None  # the checkpoint that an interruption left
 
     def run(self, stream: IO[str]) -> Summary:
         """Train from the newest checkpoint, if there is one, until `hparams.train_steps`.
@@ -211,6 +214,8 @@ class Training:
                 self._checkpoints.remove_leftovers()
         with self._workers.all_or_none():
             first, damaged = self._checkpoints.restore_latest()
+            if first % (self._options.save_checkpoints_steps or 1):
+                self._unscheduled = first
             if not self._checkpoints.has_position:
                 self._remarks.append(
                     f"the data's order is made again up to step {first}: the checkpoint is of "
@@ -226,16 +231,19 @@ class Training:
         """Make the updates after step `first`; return the last step and what stopped it."""
         last = self._hparams.train_steps
         step, saved = first, time.monotonic()
+        if first % self._options.eval_frequency == 0 and self._is_patience_over(first):
+            return first, "patience"
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
                 self.update(step, report, stop=bool(interrupted.signal))
                 self._profile(step - first)
                 stopped_by = self._stopped_by(step, interrupted)
                 is_evaluated = step % self._options.eval_frequency == 0 or step == last
-                if is_evaluated and self._is_chief and not stopped_by:
+                if is_evaluated and self._is_chief:
                     # Before the step's checkpoint: where this is killed, it is done again.
                     self._evaluate(step, report)
-                    stopped_by = "patience" if self._is_patience_over(step) else None
+                    if self._is_patience_over(step):
+                        stopped_by = stopped_by or "patience"
                 if self._is_time_to_save(step, saved) or step == last or stopped_by:
                     self._save(step, report)
                     saved = time.monotonic()
@@ -340,11 +348,16 @@ class Training:
         report.evaluation(step, self._problem.name, figures.scalars(), text)
 
     def _save(self, step: int, report: reporter.Reporter) -> None:
-        """Write a checkpoint, unless an update up to it is one that ends the training."""
+        """Write a checkpoint, unless an update up to it is one that ends the training.
+
+        It takes the place of one that an interruption left between two scheduled ones, so that the
+        last checkpoints, which are averaged, are those of an uninterrupted run.
+        """
         self._look_at_results(report)
         if self._is_chief:
             self._data.check_unchanged(step)
-            self._checkpoints.save(step)
+            self._checkpoints.save(step, in_place_of=self._unscheduled)
+            self._unscheduled = None
 
     def _is_patience_over(self, step: int) -> bool:
         patience = self._options.early_stopping_patience * self._options.eval_frequency
@@ -373,7 +386,8 @@ class Training:
     def _settings(self) -> dict[str, Any]:
         """Return what all workers must have in common."""
         settings = dataclasses.asdict(self._hparams) | dataclasses.asdict(self._run)
-        del settings["data_dir"], settings["versions"]
+        for name in ("data_dir", "versions", "warm_start_from"):
+            del settings[name]
         return settings
 
     def _profile(self, local_step: int) -> None:

@@ -115,6 +115,42 @@ def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
     assert f"from step {last} to {last + 1}" in capsys.readouterr().err
 
 
+def test_an_interruption_changes_neither_the_last_checkpoints_nor_the_best(
+    tiny_data, tmp_path, monkeypatch
+):
+    flags = ("--train_steps=6", "--save_checkpoints_steps=2", "--eval_frequency=3")
+    arguments = tiny_training.arguments(tiny_data, tmp_path, *flags, "--keep_checkpoint_max=3")
+
+    def stop(_, step, __):
+        return "SIGTERM" if step == 3 else None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainers.Training, "_stopped_by", stop)
+        assert trainer.main(arguments) == 143
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 3]
+    assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-3")
+    assert trainer.main(arguments) == 0
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 4, 6]
+
+
+def test_fewer_steps_than_are_done_are_refused(tiny_data, tmp_path, capsys):
+    arguments = tiny_training.arguments(tiny_data, tmp_path, "--eval_frequency=100")
+    assert trainer.main([*arguments, "--train_steps=3"]) == 0
+    before = (tmp_path / "hparams.json").read_bytes()
+    capsys.readouterr()
+    assert trainer.main([*arguments, "--train_steps=2"]) == 1
+    assert "is at step 3 already, beyond --train_steps=2" in capsys.readouterr().err
+    assert (tmp_path / "hparams.json").read_bytes() == before
+    assert trainer.main([*arguments, "--train_steps=3"]) == 0
+
+
+def test_hparams_may_be_given_more_than_once(tiny_data, tmp_path):
+    more = ["--hparams=d_ff=40", "--hparams=d_ff=48,dropout=0.2", "--train_steps=1"]
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *more)) == 0
+    hparams = json.loads((tmp_path / "hparams.json").read_text())
+    assert [hparams[name] for name in ("d_model", "d_ff", "dropout")] == [16, 48, 0.2]
+
+
 def test_an_output_dir_is_self_contained(trained):
     names = {path.name for path in trained.iterdir()}
     assert {"hparams.json", "run.json", "best", "checkpoint", "eval"} <= names
@@ -228,7 +264,7 @@ def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, tmp_path, caps
     try:
         _wait_for(tmp_path / "ckpt-5.index", first)
         before = (tmp_path / "run.json").read_bytes()
-        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=1")) == 1
+        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, flags[0])) == 1
         (line,) = capsys.readouterr().err.splitlines()
         assert f"another process is at work in {tmp_path} (process {first.pid} on " in line
     finally:
@@ -279,6 +315,12 @@ def test_early_stopping(tiny_data, tmp_path, capsys):
     assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
     assert "stopped by patience" in capsys.readouterr().out
     assert checkpoint.list_checkpoints(tmp_path)[-1][0] == 6
+    # The same command changes nothing more; with more patience it goes on.
+    for patience, last in ((2, 6), (3, 8)):
+        flags[2] = f"--early_stopping_patience={patience}"
+        assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+        assert "stopped by patience" in capsys.readouterr().out
+        assert checkpoint.list_checkpoints(tmp_path)[-1][0] == last
 
 
 def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, tmp_path, capsys):

@@ -25,6 +25,19 @@ def test_a_warm_start_is_from_weights_of_this_vocabulary_that_fit(
     assert "the model is another one: num_heads 2 -> 4, d_k 8 -> 4" in capsys.readouterr().err
 
 
+def test_a_run_goes_on_from_its_own_weights_and_not_for_another_warm_start(
+    tiny_data, trained, tmp_path, capsys
+):
+    start = [f"--warm_start_from={trained}", "--eval_frequency=100"]
+    arguments = tiny_training.arguments(tiny_data, tmp_path / "run", *start)
+    assert trainer.main([*arguments, "--train_steps=1"]) == 0
+    assert trainer.main([*arguments, "--train_steps=2"]) == 0
+    assert "--warm_start_from was for the start" in capsys.readouterr().err
+    other = [*arguments, "--train_steps=3", f"--warm_start_from={trained}/best"]
+    assert trainer.main(other) == 1
+    assert f"warm_start_from {trained} -> {trained}/best" in capsys.readouterr().err
+
+
 def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_path, capsys):
     flags = [
         "--train_steps=1",
