@@ -213,7 +213,7 @@ def _decode_split(model: "translator.Translator") -> None:
     text = manifest.problem_text(data_dir, problem, FLAGS.split)
     target, total = FLAGS.decode_to_file, len(text.sources)
     with _progress() as show:
-        if target in (None, "-"):
+        if target in (None, "-") or text_files.is_special(target):
             report = files.Report(total=total)
             outputs = list(files.decode(model, text.sources, report, progress=show))
         else:
@@ -221,6 +221,8 @@ def _decode_split(model: "translator.Translator") -> None:
             outputs = list(text_files.read_lines(target))
     if target == "-":
         _write(outputs)
+    elif target and text_files.is_special(target):
+        text_files.write_lines(target, outputs)
     _summarize(report)
     if model.options.return_beams > 1:
         outputs = [output.partition("\t")[0] for output in outputs]

@@ -12,19 +12,22 @@ Only one window is ever held in memory. A journal that was made for another job,
 is copied under another name first.
 """
 
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from t2t_lite import errors
 
 
 class Journal:
     """The results of one job, window by window; a context manager that closes the file.
+
+    While it is open no other process can open the journal of the same target: UserError.
 
     Args:
       target: the file that the job will write.
@@ -40,16 +43,16 @@ class Journal:
         self.path = target.with_name(target.name + ".partial")
         self.kept_as: pathlib.Path | None = None
         self._header = json.dumps(job, sort_keys=True)
-        first_line = _first_line(self.path) if self.path.exists() else ""
+        # Windows that are already there are read while they are passed, later ones are appended.
+        self._file = _open_locked(self.path, target)
+        first_line = _first_line(self.path)
         if first_line and first_line != f"{self._header}\n":
             if first_line.endswith("\n"):  # else its writer was killed before anything was done
                 self._keep_copy()
             os.truncate(self.path, 0)
         self._lengths: list[int] = []  # of the windows that were begun
-        self._old_windows = _windows(self.path) if self.path.exists() else iter(())
+        self._old_windows = _windows(self.path)
         self._next_window = next(self._old_windows, None)
-        # Windows that are already there are read while they are passed, later ones are appended.
-        self._file = self.path.open("a", encoding="utf-8")
         if not self.path.stat().st_size:
             self._file.write(self._header + "\n")
 
@@ -94,8 +97,8 @@ class Journal:
 
     def delete(self) -> None:
         """Remove the file: the job is done."""
-        self._file.close()
         self.path.unlink(missing_ok=True)
+        self._file.close()
 
     def _keep_copy(self) -> None:
         """Copy the journal under a name that is free."""
@@ -137,12 +140,27 @@ def _windows(path: pathlib.Path) -> Iterator[_Window]:
         yield window
 
 
-def _first_line(path: pathlib.Path) -> str:
+def _open_locked(path: pathlib.Path, target: pathlib.Path) -> IO[str]:
+    """Open a journal to append to it; the lock goes with the process."""
     try:
-        with path.open("rb") as file:
-            return file.readline().decode("utf-8", errors="replace")
+        file = path.open("a", encoding="utf-8")
     except IsADirectoryError as error:
         raise errors.UserError(f"{path} is a folder: remove it, or give another file") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        file.close()
+        raise errors.UserError(
+            f"another process writes {target}: wait for it, or give another file"
+        ) from error
+    except OSError:
+        pass  # a file system without locks
+    return file
+
+
+def _first_line(path: pathlib.Path) -> str:
+    with path.open("rb") as file:
+        return file.readline().decode("utf-8", errors="replace")
 
 
 def _digest(lines: Sequence[str]) -> str:

@@ -89,7 +89,10 @@ class DecodeOptions:
         False, "Tell which input token each output token attended to most."
     )
     max_source_length: int = fields.option(
-        512, "The most tokens that are read of an input.", at_least=1
+        512,
+        "The most tokens that are read of an input; if the model learnt from longer ones, as many "
+        "as there.",
+        at_least=1,
     )
     batch_size: int = fields.option(128, "Sentences of a batch, at most.", at_least=1)
     batch_tokens: int = fields.option(
@@ -159,6 +162,7 @@ def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
         "beam_size": hparams.beam_size,
         "alpha": hparams.alpha,
         "extra_length": hparams.extra_length,
+        "max_source_length": max(DecodeOptions.max_source_length, hparams.max_length),
     }
     return DecodeOptions(**{**defaults, **changes})
 

@@ -166,6 +166,15 @@ def test_cut_inputs_are_named(tmp_path):
     assert (report.truncated, report.truncated_lines) == (2, [2, 4])
 
 
+def test_two_jobs_do_not_write_one_file(model, tmp_path):
+    with (
+        journal.Journal(tmp_path / "out", {}),
+        pytest.raises(errors.UserError, match=r"another process writes .*out: wait for it, or"),
+    ):
+        files.decode_lines(model, ["a dog"], tmp_path / "out")
+    files.decode_lines(model, ["a dog"], tmp_path / "out")
+
+
 def test_the_source_is_not_overwritten(model, tmp_path):
     (tmp_path / "in").write_text("a dog\n")
     (tmp_path / "link").symlink_to(tmp_path / "in")

@@ -61,3 +61,5 @@ def test_a_models_hparams_come_before_the_defaults_and_changes_before_both():
     made = options.for_model(hparams, alpha=1.0)
     assert (made.beam_size, made.alpha, made.extra_length) == (21, 1.0, 300)
     assert options.DecodeOptions().beam_size == config.HParams().beam_size
+    long = options.for_model(config.HParams(max_length=2000))
+    assert (made.max_source_length, long.max_source_length) == (512, 2000)
