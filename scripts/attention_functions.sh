@@ -20,8 +20,8 @@ for function in scaled_dot dot additive; do
     run=$work/${function}_$size
     heads=num_heads=$((128 / size)),d_k=$size,d_v=$size
     t2t-lite-trainer --problem=multi30k_ende --data_dir="$work/data" --output_dir="$run" \
-      --hparams_set=transformer_tiny --eval_frequency=400 \
-      --hparams="attention_function=$function,$heads,$model,$training" "${@:3}"
+      --hparams_set=transformer_tiny --eval_frequency=400 "${@:3}" \
+      --hparams="attention_function=$function,$heads,$model,$training"
     echo "$function with d_k = $size, test_2016:"
     t2t-lite-decoder --output_dir="$run" --split=test --decode_hparams=beam_size=4
   done

@@ -5,9 +5,9 @@
 #
 #   [GENUINE_WEIGHT=1] scripts/back_translation.sh RAW_DIR MONOLINGUAL WORK_DIR LANGUAGE [trainer flags]
 #
-# RAW_DIR holds {train,dev,test}.{source,target}, MONOLINGUAL is a file of target sentences, LANGUAGE
-# their code, e.g. de. Each genuine pair is there GENUINE_WEIGHT times. All three models are
-# transformer_tiny unless the flags name another set.
+# RAW_DIR holds {train,dev,test}.{source,target}, MONOLINGUAL is a file of target sentences, none of
+# them compressed; LANGUAGE is their code, e.g. de. Each genuine pair is there GENUINE_WEIGHT times.
+# All three models are transformer_tiny unless the flags name another set.
 set -euo pipefail
 usage="usage: scripts/back_translation.sh RAW_DIR MONOLINGUAL WORK_DIR LANGUAGE [trainer flags]"
 raw=$(realpath "${1:?$usage}")
@@ -17,6 +17,8 @@ language=${4:?$usage}
 flags=(--hparams_set=transformer_tiny --save_checkpoints_steps=200 "${@:5}")
 vocab_size=${VOCAB_SIZE:-8000}
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+ls "$raw"/{train,dev,test}.{source,target} > /dev/null # says which is missing
+grep -qI . "$monolingual" || { echo "$monolingual: expected plain text" >&2; exit 1; }
 
 train() { # PROBLEM DATA_DIR OUTPUT_DIR
   t2t-lite-trainer --problem="$1" --data_dir="$2" --output_dir="$3" "${flags[@]}"
@@ -31,18 +33,16 @@ score() { # OUTPUT_DIR
 t2t-lite-datagen --problem=parallel_text --raw_dir="$raw" --data_dir="$work/data" \
   --vocab_size="$vocab_size"
 train parallel_text_rev "$work/data" "$work/reverse"
-mkdir -p "$work/mixed"
 t2t-lite-decoder --output_dir="$work/reverse" --checkpoint_path="$work/reverse/averaged" \
   --decode_from_file="$monolingual" --decode_to_file="$work/synthetic.source"
 
 # Genuine and synthetic pairs
-genuine() { for ((i = 0; i < ${GENUINE_WEIGHT:-1}; i++)); do cat "$raw/train.$1"; done; }
-if [ ! -e "$work/mixed/train.target" ]; then
-  { genuine source && cat "$work/synthetic.source"; } > "$work/mixed/train.source"
-  { genuine target && cat "$monolingual"; } > "$work/mixed/new" &&
-    mv "$work/mixed/new" "$work/mixed/train.target"
-  for split in dev test; do cp "$raw/$split".{source,target} "$work/mixed"; done
-fi
+lines() { sed '$a\' "$1"; } # with a line feed after the last one
+genuine() { for ((i = 0; i < ${GENUINE_WEIGHT:-1}; i++)); do lines "$raw/train.$1"; done; }
+mkdir -p "$work/mixed"
+{ genuine source; lines "$work/synthetic.source"; } > "$work/mixed/train.source"
+{ genuine target; lines "$monolingual"; } > "$work/mixed/train.target"
+cp "$raw"/{dev,test}.{source,target} "$work/mixed"
 t2t-lite-datagen --problem=parallel_text --raw_dir="$work/mixed" --data_dir="$work/mixed_data" \
   --vocab_size="$vocab_size"
 train parallel_text "$work/mixed_data" "$work/run"

@@ -25,8 +25,7 @@ sys.exit(status)' "$@"
 }
 
 join() { # NAME WORDS SOURCE TARGET [flags]: documents of so many words, from fewest to most
-  [ -e "$work/$1/raw/test.target" ] ||
-    python scripts/join_sentences.py "$3" "$4" --words="$2" --raw_dir="$work/$1/raw" "${@:5}"
+  python scripts/join_sentences.py "$3" "$4" --words="$2" --raw_dir="$work/$1/raw" "${@:5}"
 }
 
 encode() { # NAME FLAG: the vocabulary's
@@ -36,8 +35,8 @@ encode() { # NAME FLAG: the vocabulary's
 model=num_encoder_layers=2,num_decoder_layers=2,dropout=0.2,batch_tokens=4096
 train() { # DATA RUN HPARAMS [flags]
   with_peak_memory t2t-lite-trainer --problem=parallel_text --hparams_set=transformer_tiny \
-    --data_dir="$work/$1/data" --output_dir="$work/$2" --hparams="$model,$3" "${@:4}" \
-    --eval_sentences=0 --eval_frequency=200
+    --data_dir="$work/$1/data" --output_dir="$work/$2" --eval_sentences=0 --eval_frequency=200 \
+    "${@:4}" --hparams="$model,$3"
 }
 
 sentences=$work/sentences/raw

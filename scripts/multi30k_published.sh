@@ -2,11 +2,11 @@
 # Multi30k by the protocol of the published Transformer-Tiny: lowercased text, tokenized as Moses does,
 # some 10,000 joint merges, 8,192 tokens a step, a checkpoint about each epoch, the last ten averaged,
 # fairseq's search with beam 5, BLEU of tokens as they are. sacreBLEU (13a, lowercased) of the
-# detokenized text stands beside it. Interrupted, the same command goes on; another seed wants another
-# WORK_DIR.
+# detokenized text stands beside it. Interrupted, the same command goes on; another language or seed
+# wants another WORK_DIR.
 #
 #   scripts/multi30k_published.sh RAW_DIR [de|fr] [WORK_DIR] [flags for the trainer, e.g.
-#     --random_seed=2 --hparams=batch_tokens=8192,subword_sampling=0.1]
+#     --random_seed=2 --hparams=subword_sampling=0.1]
 #
 # RAW_DIR holds {train,val,test_2016_flickr,test_2017_flickr}.{en,de,fr}, compressed by gzip.
 set -euo pipefail
@@ -19,10 +19,8 @@ mkdir -p "$work/text"
 tokenize() { # NAME SPLIT
   for side in source target; do
     [ $side = source ] && code=en || code=$language
-    [ -e "$work/text/$2.$side" ] || {
-      gzip -dc "$raw/$1.$code.gz" | python scripts/moses.py $code > "$work/text/new"
-      mv "$work/text/new" "$work/text/$2.$side"
-    }
+    gzip -dc "$raw/$1.$code.gz" | python scripts/moses.py $code > "$work/text/new"
+    mv "$work/text/new" "$work/text/$2.$side"
   done
 }
 tokenize train train

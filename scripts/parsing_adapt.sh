@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A parser of scripts/parsing.sh goes on with one treebank alone: from the average of its last
-# checkpoints, with its vocabulary, and with a sixth of its learning rate. Then the last ten
-# checkpoints are averaged and the test trees parsed. Interrupted, the same command goes on.
+# checkpoints, with its vocabulary. The learning rate rises to half of that one's highest within 100
+# steps and then falls. The last ten checkpoints are averaged and the test trees parsed. Interrupted,
+# the same command goes on; another parser wants another WORK_DIR.
 #
 #   scripts/parsing_adapt.sh FROM RAW_DIR [PROBLEM] [WORK_DIR] [flags for the trainer]
 #

@@ -5,7 +5,8 @@
 #
 #   SEEDS="1 2 3" scripts/recipes.sh RAW_DIR WORK_DIR RECIPE... [-- flags for the trainer]
 #
-# RAW_DIR holds {train,dev,test}.{source,target}; a recipe is e.g. dropout=0.1,subword_sampling=0.1.
+# RAW_DIR holds {train,dev,test}.{source,target}, not compressed; a recipe is e.g.
+# dropout=0.1,subword_sampling=0.1.
 set -euo pipefail
 usage="usage: scripts/recipes.sh RAW_DIR WORK_DIR RECIPE... [-- flags for the trainer]"
 raw=$(realpath "${1:?$usage}")
@@ -16,6 +17,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do recipes+=("$1") && shift; done
 flags=("${@:2}")
 : "${recipes[0]:?$usage}"
 source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
+ls "$raw"/{train,dev,test}.{source,target} > /dev/null # says which is missing
 
 t2t-lite-datagen --problem=parallel_text --raw_dir="$raw" --data_dir="$work/data" \
   --vocab_size="${VOCAB_SIZE:-8000}"
@@ -26,8 +28,8 @@ for seed in ${SEEDS:-1}; do
   for recipe in "${recipes[@]}"; do
     run="$work/seed$seed/$recipe"
     t2t-lite-trainer --problem=parallel_text --data_dir="$work/data" --output_dir="$run" \
-      --hparams_set=transformer_tiny --hparams="$recipe" --random_seed="$seed" \
-      --save_checkpoints_steps=100 --eval_frequency=1000 "${flags[@]}"
+      --hparams_set=transformer_tiny --save_checkpoints_steps=100 --eval_frequency=1000 \
+      "${flags[@]}" --hparams="$recipe" --random_seed="$seed"
     t2t-lite-avg-checkpoints --output_dir="$run"
     t2t-lite-decoder --output_dir="$run" --checkpoint_path="$run/averaged" \
       --decode_from_file="$raw/test.source" --decode_to_file="$run/test.output"

@@ -13,6 +13,8 @@
 # operation has one thread, so that requests share the cores; $INTRA_OP_THREADS gives it more (0: all
 # cores), which a lone request to a large model gains from.
 #
+# With Docker the ports are open to this machine only; the binary listens on all of its addresses.
+#
 # Try it:
 #   t2t-lite-query-server --server=localhost:8500 --servable_name=NAME
 #   curl -d '{"instances": ["A dog runs."]}' localhost:8501/v1/models/NAME:predict
