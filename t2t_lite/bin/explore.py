@@ -207,9 +207,9 @@ def _write(answers: "Answers") -> None:
 def _serve(answers: "Answers") -> None:
     from t2t_lite.explore import server
 
+    made = server.make(answers, host=FLAGS.host, port=FLAGS.port)
     warming_up = threading.Thread(target=answers.warm_up, daemon=True)
     warming_up.start()
-    made = server.make(answers, host=FLAGS.host, port=FLAGS.port)
     host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
     if not server.is_loopback(FLAGS.host):
         print(

@@ -79,7 +79,8 @@ flags.DEFINE_bool("tls", False, "Encrypt.", flag_values=FLAGS)
 flags.DEFINE_string(
     "ca_file",
     None,
-    "Certificates (PEM) of who vouches for the server; implies --tls. Default: the system's.",
+    "Certificates (PEM) of who vouches for the server; implies --tls. Default: with --rest "
+    "the system's, else those that gRPC brings along.",
     flag_values=FLAGS,
 )
 flags.DEFINE_multi_string(
@@ -157,6 +158,10 @@ def _query() -> None:
         headers=_headers(),
     ) as translator:
         if FLAGS.decode_from_file is None and sys.stdin.isatty():
+            if FLAGS.decode_to_file != "-":
+                raise errors.UserError(
+                    "--decode_to_file wants --decode_from_file, a file or a pipe"
+                )
             _converse(translator)
         elif FLAGS.decode_to_file == "-" or text_files.is_special(FLAGS.decode_to_file):
             _stream(translator)
@@ -221,7 +226,7 @@ def _translate_file(translator: "client.Client") -> None:
                 raise errors.UserError(
                     f"{error}; {asked:,} lines are done: the same command goes on"
                 ) from error
-            if not any(kept.outputs()):
+            if kept.is_empty:
                 kept.delete()
             raise
         kept.delete()

@@ -284,9 +284,9 @@ def _write(
         raise errors.UserError(f"{target} is a folder: give a file to write to")
     with journal.Journal(target, job) as kept:
         collections.deque(outputs(kept), maxlen=0)
-        report.kept_as = kept.kept_as
         text_files.write_lines(target, lines_of(kept.outputs()))
         kept.delete()
+        report.kept_as = kept.kept_as
 
 
 def _keep(results: dict[int, str], new: list[tuple[int, str]], kept: journal.Journal | None):

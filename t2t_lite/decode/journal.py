@@ -95,8 +95,16 @@ class Journal:
         for length, window in zip(self._lengths, _windows(self.path)):
             yield from (window.results.get(place, "") for place in range(length))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no result, of this time or an earlier one."""
+        self._file.flush()
+        return not any(window.results for window in _windows(self.path))
+
     def delete(self) -> None:
-        """Remove the file: the job is done."""
+        """Remove the file: the job is done. Windows that were not begun this time are copied."""
+        if self._next_window is not None:
+            self._keep_copy()
         self.path.unlink(missing_ok=True)
         self._file.close()
 

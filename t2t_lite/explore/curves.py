@@ -1,5 +1,6 @@
 """The curves of a run from TensorBoard's event files: loss, learning rate, figures of dev."""
 
+import math
 import pathlib
 
 from tensorboard.backend.event_processing import event_accumulator
@@ -24,7 +25,8 @@ def read(directory: pathlib.Path) -> dict[str, list[list[float]]]:
                 event.step: float(tensor_util.make_ndarray(event.tensor_proto))
                 for event in events.Tensors(tag)
             }
+            # What is not finite has no place in a drawing, nor in JSON.
             curves[prefix + tag.rpartition("/")[2] if folder else tag] = [
-                [step, points[step]] for step in sorted(points)
+                [step, points[step]] for step in sorted(points) if math.isfinite(points[step])
             ]
     return curves

@@ -120,7 +120,10 @@ class Explorer:
             "heads": hparams.num_heads,
             "options": {
                 name: getattr(options, name)
-                for name in ("beam_size", "alpha", "extra_length", "return_beams", "strict_ends")
+                for name in (
+                    *("beam_size", "alpha", "length_penalty", "extra_length", "return_beams"),
+                    "strict_ends",
+                )
             },
             "max_source_length": options.max_source_length,
             "examples": examples(self._references),

@@ -64,7 +64,7 @@ class ExportExplorer:
 
     def about(self) -> dict[str, Any]:
         """See explorer.Explorer."""
-        names = ("beam_size", "alpha", "extra_length", "strict_ends")
+        names = ("beam_size", "alpha", "length_penalty", "extra_length", "strict_ends")
         return {
             "name": self._name,
             "num_models": 1,
@@ -72,7 +72,8 @@ class ExportExplorer:
             "has_search": False,
             "has_tokens": False,
             "missing": MISSING,
-            "options": {name: self._options[name] for name in names},
+            # Early exports do not have them all.
+            "options": {name: self._options[name] for name in names if name in self._options},
             "max_source_length": self._options["max_source_length"],
             "examples": explorer.examples(self._references),
         }

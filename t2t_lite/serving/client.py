@@ -90,7 +90,8 @@ class Client:
       in_flight: requests that wait for their answer at the same time.
       batch_size: texts of a request.
       tls: encrypt, also where `server` does not begin with https://.
-      ca_file: certificates (PEM) of who may vouch for the server; means TLS. Default: the system's.
+      ca_file: certificates (PEM) of who may vouch for the server; means TLS. Default: with `rest`
+        the system's, else those that gRPC brings along.
       headers: sent with each request, as HTTP headers or gRPC metadata.
     """
 

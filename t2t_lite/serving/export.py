@@ -38,8 +38,12 @@ pad_variable_length_inputs: true
 """
 _INCOMPLETE = ".incomplete-"  # how a version's folder is called until it is whole
 Precision = Literal[options.Precision, "int8"]
-# Decoding options that say what an export does not do: it searches, and returns one output or all.
-_NOT_EXPORTED = ("sampling", "temperature", "top_k", "top_p", "seed", "return_beams")
+# Decoding options that say what an export does not do: it searches, and returns one output or all,
+# without more about their tokens.
+_NOT_EXPORTED = (
+    *("sampling", "temperature", "top_k", "top_p", "seed", "return_beams"),
+    *("token_scores", "alignments"),
+)
 
 
 def export(
@@ -102,7 +106,7 @@ def _refuse(changes: dict[str, Any]) -> None:
     if refused:
         raise errors.UserError(
             "an export searches, and returns the best output (serving_default) or all beam_size of "
-            f"them (nbest): leave out {', '.join(refused)}"
+            f"them (nbest), without their tokens: leave out {', '.join(refused)}"
         )
 
 

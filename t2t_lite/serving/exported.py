@@ -59,21 +59,20 @@ class Exported:
 
     def translate(self, texts: Sequence[str]) -> list[Output]:
         """Return the best output of each text."""
-        answer = self._ask("serving_default", inputs=texts)
         names = ("outputs", "scores", "truncated", "input_truncated", "finished")
+        answer = self._ask("serving_default", names, inputs=texts)
         return [_output(*row) for row in zip(*(answer[name] for name in names))]
 
     def nbest(self, texts: Sequence[str]) -> list[list[Output]]:
         """Return the beam_size best outputs of each text, best first; of a blank text a blank
         one."""
-        answer = self._ask("nbest", inputs=texts)
+        names = ("outputs", "scores", "truncated", "finished")
+        answer = self._ask("nbest", names, inputs=texts)
         found = []
-        for cut, *columns in zip(
-            answer["truncated"], answer["outputs"], answer["scores"], answer["finished"]
-        ):
+        for *columns, cut, are_finished in zip(*(answer[name] for name in names)):
             rows = [
                 _output(text, score, cut or not finished, cut, finished)
-                for text, score, finished in zip(*columns)
+                for text, score, finished in zip(*columns, are_finished)
                 if score > protocol.NO_SCORE
             ]
             # All outputs of a blank text are blank, with score 0.
@@ -82,11 +81,15 @@ class Exported:
 
     def score(self, texts: Sequence[str], targets: Sequence[str]) -> list[tuple[float, int]]:
         """Return the log-probability and the number of tokens of each target, given its text."""
-        answer = self._ask("score", inputs=texts, targets=targets)
-        columns = zip(answer["log_probabilities"], answer["lengths"])
+        names = ("log_probabilities", "lengths")
+        answer = self._ask("score", names, inputs=texts, targets=targets)
+        columns = zip(*(answer[name] for name in names))
         return [(float(log_probability), int(length)) for log_probability, length in columns]
 
-    def _ask(self, signature: str, **texts: Sequence[str]) -> dict[str, np.ndarray]:
+    def _ask(
+        self, signature: str, names: Sequence[str], **texts: Sequence[str]
+    ) -> dict[str, np.ndarray]:
+        """Return the outputs of these names; UserError where the export does not have them."""
         if any(isinstance(column, str) for column in texts.values()):
             raise TypeError("expected a list of texts, got one text")
         if signature not in self._loaded.signatures:
@@ -98,7 +101,14 @@ class Exported:
             )
             for name, column in texts.items()
         }
-        answer = self._loaded.signatures[signature](**data)
+        function = self._loaded.signatures[signature]
+        missing = set(names) - function.structured_outputs.keys()
+        if missing:
+            raise errors.UserError(
+                f"{self.path} was exported by an earlier version, which does not say "
+                f"{min(missing)}: export the run again"
+            )
+        answer = function(**data)
         return {name: tensor.numpy() for name, tensor in answer.items()}
 
 

@@ -41,7 +41,11 @@ class Version:
         self._specs = self._session.specs
         self._batcher = batcher.Batcher(self.run, parameters, num_threads=num_threads)
         if warm_up:
-            self._warm_up()
+            try:
+                self._warm_up(parameters.max_batch_size)
+            except BaseException:
+                self.close()
+                raise
 
     def dtypes(self, signature_name: str) -> dict[str, str] | None:
         """Return the type of each input, by name; None where there is no such signature."""
@@ -82,11 +86,14 @@ class Version:
             for name, signature in self._session.definitions.items()
         }
 
-    def _warm_up(self) -> None:
+    def _warm_up(self, max_batch_size: int) -> None:
+        """Answer the export's own requests, but for those that are larger than is allowed here."""
         path = self.path / "assets.extra" / "tf_serving_warmup_requests"
         for record in tf.data.TFRecordDataset([str(path)] if path.exists() else []):
             request = protocol.PredictionLog.FromString(record.numpy()).predict_log.request
-            self.predict(request.model_spec.signature_name, arrays(protocol.inputs(request)))
+            inputs = arrays(protocol.inputs(request))
+            if len(next(iter(inputs.values()))) <= max_batch_size:
+                self.predict(request.model_spec.signature_name, inputs)
 
 
 class Model:

@@ -135,6 +135,7 @@ class ServingModel(tf.Module):
         )
         # The shortest tree over n words, each one token, is two tokens longer than they and EOS.
         extra_length = max(self._options.extra_length, 2 if self._task.grammar else 0)
+        extra_length += len(self._prefix)
         width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
         width = tf.maximum(width, 1)
 

@@ -39,12 +39,12 @@ class Parsing(task.Task):
         """Return the words as trees have them, with one space between."""
         return trees.sentence(text)
 
-    def target_text(self, text: str, number: int) -> str:
+    def target_text(self, text: str) -> str:
         """Return the linear form of a tree, or of what is one already."""
         try:
             return f" {trees.linear_form(text)}"
         except errors.UserError as error:
-            raise errors.UserError(f"output {number} is no tree: {error}") from None
+            raise errors.UserError(f"{text[:60]!r} is no tree: {error}") from None
 
     def decode(self, ids: Sequence[int], source: task.EncodedText) -> task.Output:
         """Return the tree; what a free search left malformed is repaired."""

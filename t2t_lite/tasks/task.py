@@ -73,9 +73,9 @@ class Task:
     def encode_targets(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
         """Return the ids of given outputs, at most max_length, EOS included.
 
-        Raises UserError with an output's number where it is none.
+        Raises UserError with an output's beginning where it is none.
         """
-        targets = [self.target_text(text, number) for number, text in enumerate(texts, 1)]
+        targets = [self.target_text(text) for text in texts]
         return [_end(ids, max_length) for ids in self.vocabulary.targets.encode_batch(targets)]
 
     def cut(self, text: str, max_length: int) -> str:
@@ -106,8 +106,8 @@ class Task:
         """Return an input as the vocabulary has learnt inputs."""
         return text
 
-    def target_text(self, text: str, number: int) -> str:
-        """Return output `number` as the vocabulary has learnt targets."""
+    def target_text(self, text: str) -> str:
+        """Return an output as the vocabulary has learnt targets."""
         return text
 
     def decode(self, ids: Sequence[int], source: EncodedText) -> Output:

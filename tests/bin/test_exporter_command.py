@@ -108,7 +108,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(run_dir, tmp_path):
             ["--output_dir=RUN", "--export_dir=e", "--decode_hparams=sampling=true,seed=3"],
             1,
             "an export searches, and returns the best output (serving_default) or all beam_size of "
-            "them (nbest): leave out sampling, seed",
+            "them (nbest), without their tokens: leave out sampling, seed",
         ),
         (["--output_dir=RUN", "--export_dir=e", "--decode_hparams=return_beams=2"], 1, "leave out"),
     ],

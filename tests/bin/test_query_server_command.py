@@ -131,6 +131,7 @@ def test_what_is_done_is_kept_and_not_asked_again(
     assert _query(server, *flags) == status
     assert says in capsys.readouterr().err.splitlines()[-1]
     assert not target.exists()
+    assert _query(server, f"--decode_from_file={source}s", flags[1]) == 1  # there is no such file
     again = failing(None, None)
     assert _query(server, *flags, "--in_flight=4", "--batch_size=2") == 0
     assert again[-1].asked == [*tiny_run.SENTENCES[3:], ""]

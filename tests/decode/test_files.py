@@ -127,6 +127,14 @@ def test_a_journal_that_does_not_fit_is_kept(model, tmp_path):
     assert _lines(target) == _expected(other, LINES)
 
 
+def test_what_an_interrupted_job_of_more_lines_left_is_kept(model, tmp_path):
+    target = tmp_path / "out"
+    with pytest.raises(_InterruptedError):
+        files.decode_lines(model, LINES, target, progress=_interrupt_after(2))
+    report = files.decode_lines(model, [], target)  # as of a pipe whose writer failed
+    assert report.kept_as == tmp_path / "out.partial.1"
+
+
 @pytest.mark.parametrize("left", ["", '{"decode": "an'], ids=["nothing", "a torn beginning"])
 def test_a_journal_whose_writer_was_killed_at_its_first_line_is_not_kept(model, tmp_path, left):
     (tmp_path / "in").write_text(LINES[0])

@@ -160,6 +160,14 @@ def test_a_click_through(chrome, page):
     values = [float(cell.text) for cell in _all(chrome, ".as-table tbody tr:nth-child(3) td")]
     expected = attending.attention(page.explorer.model, TEXT).encoder[0].mean(axis=0)[2]
     assert values == pytest.approx(expected.tolist(), abs=0.006)
+    # another kind, of fewer queries it may be, has none chosen
+    kind = _all(chrome, ".controls select")[0]
+    kind.find_element("css selector", "option[value=cross]").click()
+    turn = _ready(chrome, turn)
+    assert "query" not in chrome.current_url
+    assert len(_all(chrome, "svg.lines .query")) > 1
+    chrome.back()
+    _ready(chrome, turn)
     # the same address shows the same again
     address = chrome.current_url
     chrome.get("about:blank")

@@ -139,6 +139,9 @@ def test_warm_up_requests_run_before_it_serves(export_dir, monkeypatch):
         return run(self, name, inputs)
 
     monkeypatch.setattr(served_model.Version, "run", counting)
+    served_model.Model(export_dir, max_batch_size=8).close()
+    assert [size for name, size in sizes if name == "serving_default"] == [1, 8]
+    sizes.clear()
     served_model.Model(export_dir).close()
     assert [size for name, size in sizes if name == "serving_default"] == [1, 8, 32]
     assert {name for name, _ in sizes} == {

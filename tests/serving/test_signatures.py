@@ -171,6 +171,15 @@ def test_prefix_begins_every_output(run_dir):
         assert found["outputs"].numpy()[place].decode() == expected.text
 
 
+def test_ids_of_outputs_with_a_prefix_may_be_as_long_as_their_limit(run_dir):
+    options = {"prefix": "the ", "extra_length": 0, "min_length": 60}
+    model = translator.Translator.from_output_dir(run_dir, **options)
+    ids = model.task.encode(["a dog runs"], 100)[0].ids
+    found = served.ServingModel(model).functions()["from_ids"](tf.constant([ids]))
+    assert not found["finished"].numpy()[0]
+    assert found["ids"].shape[1] == len(ids) + len(model.vocabulary.targets.encode("the "))
+
+
 def test_ensemble_is_the_translators(tmp_path):
     path = tiny_run.write(tmp_path, seeds=(1, 2))
     model = translator.Translator.from_output_dir(path, f"{path}/ckpt-1,{path}/ckpt-2")

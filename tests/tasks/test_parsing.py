@@ -145,7 +145,7 @@ def test_the_deepest_bracket_is_no_end(monkeypatch):
 
 
 def test_scoring_says_which_output_is_no_tree():
-    with pytest.raises(errors.UserError, match="output 2 is no tree"):
+    with pytest.raises(errors.UserError, match=r"'\(S' is no tree"):
         _parser().task.encode_targets(["(S (NP (XX a)))", "(S"], 99)
 
 

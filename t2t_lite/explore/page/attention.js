@@ -26,7 +26,7 @@ export async function attentionView({ translation, about, source, state, change,
       "Attention weights are what the model computed, not an explanation of what it did: other weights can lead to the same output."),
     about.num_models > 1 ? element("p", { class: "note" }, `Of the first of ${about.num_models} models.`) : null,
     element("div", { class: "controls" },
-      choice("Kind", Object.entries(KINDS), kind, (value) => change({ kind: value, layer: "0" })),
+      choice("Kind", Object.entries(KINDS), kind, (value) => change({ kind: value, layer: "0", query: null })),
       choice("Show", Object.entries(SHOWS), show, (value) => change({ show: value })),
       show === "wall" ? null : choice("Layer", Array.from({ length: layers }, (_, i) => [String(i), String(i + 1)]), String(layer), (value) => change({ layer: value })),
       show === "matrix" && heads.length > 1
@@ -49,7 +49,8 @@ export async function attentionView({ translation, about, source, state, change,
   const over = state.over in OVERS ? state.over : "mean";
   const weight = weights.over(heads, over);
   const readout = element("p", { class: "readout", "aria-live": "off" });
-  const chosen = state.query === undefined || state.query === null ? null : Number(state.query);
+  const query = Number(state.query ?? NaN);
+  const chosen = query < sides.queries.length ? query : null;
   const draw = (inks) => show === "lines"
     ? lines({ weights, heads, ...sides, chosen, title, choose: (query) => change({ query: query === null ? null : String(query) }) })
     : matrix({ weight, ...sides, title, inks, tell: (text) => { readout.textContent = text; } });

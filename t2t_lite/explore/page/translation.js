@@ -26,7 +26,7 @@ export function translationView({ translation, about }) {
         { class: "words" },
       ),
       element("p", { class: "note" },
-        `Score: log-probability over the length penalty ((5 + n) / 6)^${about.options.alpha}, n tokens with the end.`),
+        `Score: log-probability over the length penalty ${about.options.length_penalty === "power" ? "n" : "((5 + n) / 6)"}^${about.options.alpha}, n tokens with the end.`),
       about.missing ? element("p", { class: "note" }, about.missing) : null),
   ];
 }
