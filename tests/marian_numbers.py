@@ -117,7 +117,8 @@ def logits(arrays: dict, source: list[int], target: list[int], *, pre_norm=False
         x = residual(x, f"{name}_ffn_ffn", lambda y, p=name: feed_forward(y, f"{p}_ffn"))
     x = norm(x, "decoder_top") if pre_norm else x
     embeddings = arrays["Wemb" if "Wemb" in arrays else "decoder_Wemb"]
-    matrix = arrays.get("decoder_ff_logit_out_W", embeddings.T)
+    matrix = arrays.get("decoder_ff_logit_out_Wt", embeddings).T
+    matrix = arrays.get("decoder_ff_logit_out_W", matrix)
     return x @ matrix + arrays["decoder_ff_logit_out_b"]
 
 
@@ -139,6 +140,8 @@ def _weights(
     else:
         shapes |= {"encoder_Wemb": (num_ids, WIDTH), "decoder_Wemb": (target_ids, WIDTH)}
     if tied == "none":
+        shapes["decoder_ff_logit_out_Wt"] = (target_ids, WIDTH)
+    if tied == "none, early":
         shapes["decoder_ff_logit_out_W"] = (WIDTH, target_ids)
     norms = []
     for side, parts in (("encoder", ["self"]), ("decoder", ["self", "context"])):

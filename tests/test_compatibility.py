@@ -20,6 +20,8 @@ import pytest
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 (the operations of an export's tokenizer)
 
+import t2t_lite
+from t2t_lite import errors
 from t2t_lite.bin import avg_checkpoints, datagen, decoder, exporter, trainer
 
 pytestmark = pytest.mark.integration
@@ -160,7 +162,8 @@ def test_finished_data_are_left_as_they_are(task, capsys):
     assert _generate(task, data) == 0
     printed = capsys.readouterr()
     assert printed.out.endswith(f"complete: {data}\n")
-    assert printed.err == ""  # no stage of the work
+    (line,) = printed.err.splitlines()  # no stage of the work
+    assert "is there already: --overwrite makes the data anew" in line
     assert {path: path.stat().st_mtime_ns for path in data.iterdir()} == before
 
 
@@ -277,6 +280,11 @@ def test_the_test_splits_figures_are_the_same(task, capsys):
 
 
 # Exports
+
+
+def test_an_old_export_that_says_too_little_for_python_is_told(task):
+    with pytest.raises(errors.UserError, match="was exported by an earlier version"):
+        t2t_lite.load(task.path / "export").translate(["a"])
 
 
 @pytest.mark.parametrize("which", ["the old export", "an export of the old run"])

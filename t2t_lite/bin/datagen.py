@@ -9,6 +9,7 @@ changes nothing.
 
 import contextlib
 import dataclasses
+import pathlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -54,6 +55,9 @@ def _generate() -> None:
     problem = registry.problem(FLAGS.problem)
     data_dir = remote.local(FLAGS.data_dir, FLAGS.tmp_dir, may_be_new=True)
     raw_dir = FLAGS.raw_dir and remote.local(FLAGS.raw_dir, FLAGS.tmp_dir)
+    file = pathlib.Path(data_dir, manifest.file_name(problem.base_name))
+    if file.exists() and not FLAGS.overwrite:
+        print(f"{file} is there already: --overwrite makes the data anew", file=sys.stderr)
     with _stages() as show:
         made = generate.generate(
             problem,

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from t2t_lite import errors
 from t2t_lite.bin import command
 
 FRAMEWORKS = ("tensor2tensor", "marian", "opennmt_tf", "fairseq")
@@ -67,7 +68,12 @@ def _import() -> None:
     with command.quiet_import():
         from t2t_lite.imports import fairseq, imported, marian, opennmt_tf, tensor2tensor
     given = {"vocab": FLAGS.vocab, "problem": FLAGS.problem}
-    match FLAGS["from"].value:
+    framework = FLAGS["from"].value
+    if FLAGS.num_heads and framework == "marian":
+        raise errors.UserError("--num_heads: a model of Marian says it itself, leave it out")
+    if FLAGS.target_space is not None and framework != "tensor2tensor":
+        raise errors.UserError("--target_space is for models of tensor2tensor, leave it out")
+    match framework:
         case "marian":
             model = marian.read(FLAGS.model, **given)
         case "opennmt_tf":

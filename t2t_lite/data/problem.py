@@ -194,7 +194,14 @@ class ParallelTextProblem(TranslationProblem):
                 f"{self.base_name}: {raw_dir} lacks {', '.join(map(self.expected, missing))} "
                 f"({forms})"
             )
-        return [path for split in splits for path in self.find(split, raw_dir)]
+        found = [path for split in splits for path in self.find(split, raw_dir)]
+        directions = {name for path in found if (name := bitexts.direction(path))}
+        if self.sides == bitexts.GENERIC and len(directions) > 1:
+            raise errors.UserError(
+                f"{raw_dir} has files from {' and from '.join(sorted(directions))}: rename them to "
+                "one order, that from which to which you translate; their content may stay"
+            )
+        return found
 
     def samples(
         self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None

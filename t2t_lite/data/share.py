@@ -13,6 +13,7 @@ The position is that of the numbers, the same for all workers.
 """
 
 import pathlib
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -91,7 +92,8 @@ def index(problem: problems.Problem, data_dir: pipeline.Path) -> Index:
             if str(arrays["content"]) == content:
                 parts = {name: arrays[name] for name in arrays if name != "content"}
                 return Index(paths, **parts)
-    except (OSError, KeyError, ValueError, TypeError):  # there is none, or none that can be used
+    except (OSError, EOFError, KeyError, ValueError, TypeError, zipfile.BadZipFile):
+        # there is none, or none that can be used
         pass
     parts = _measure(paths)
     try:

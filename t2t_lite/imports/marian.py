@@ -8,12 +8,13 @@ import os
 import pathlib
 import re
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from t2t_lite import config, errors
-from t2t_lite.imports import conversion, imported
+from t2t_lite.imports import conversion, imported, piece_files
 from t2t_lite.text import marian_yaml, piece_vocabulary
 
 _SETTINGS = "special:model.yml"
@@ -25,7 +26,8 @@ _EMBEDDINGS = {
     "Wemb": "embedding",
     "decoder_Wemb": "embedding",
     "encoder_Wemb": "source_embedding",
-    "decoder_ff_logit_out_W": "softmax",
+    "decoder_ff_logit_out_W": "softmax",  # of early versions, [D, V]
+    "decoder_ff_logit_out_Wt": "softmax",
 }
 
 # Settings of which a Transformer here has only these values.
@@ -44,6 +46,7 @@ _ONLY = {
     "ulr": ("false",),
     "input-types": ("",),
     "no-scale-embeddings": ("false",),
+    "right-left": ("false",),
 }
 _YAML = (".yml", ".yaml")
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
@@ -237,6 +240,8 @@ def _vocabulary(
     try:
         models = [path.read_bytes() for path in spm]
         processors = [piece_vocabulary.processor(model) for model in models]
+        for path, processor in zip(spm, processors):
+            piece_files.refuse_bytes(processor, path)
         if numbers:
             return numbers[0].name, [_pieces(path) for path in numbers], models
     except FileNotFoundError as error:
@@ -264,12 +269,20 @@ def _beside(folder: pathlib.Path) -> list[pathlib.Path]:
     sides = [folder / "source.spm", folder / "target.spm"]
     if all(path.is_file() for path in sides):
         own = [path for side in ("src", "trg") for path in folder.glob(f"*.{side}.vocab")]
-        yml = sorted(folder.glob("*.yml"), key=lambda p: "vocab" not in p.name)[:1]
-        return [*sides, *(own if len(own) == 2 else yml)]
+        if len(own) == 2:
+            return [*sides, *own]
+        yml = sorted(folder.glob("*.yml"), key=lambda p: "vocab" not in p.name)
+        if len(yml) > 1 and "vocab" in yml[1].name:
+            _ask_which(yml)
+        return [*sides, *yml[:1]]
     found = sorted(folder.glob("*.spm"))
     if len(found) == 2:
-        raise errors.UserError(
-            f"which vocabulary is the source's, {found[0].name} or {found[1].name}? Give them as "
-            "--vocab, the source's first"
-        )
+        _ask_which(found)
     return found
+
+
+def _ask_which(paths: Sequence[pathlib.Path]) -> NoReturn:
+    raise errors.UserError(
+        f"which vocabulary is the source's, {paths[0].name} or {paths[1].name}? Give all files as "
+        "--vocab, the source's first"
+    )

@@ -4,6 +4,8 @@ import dataclasses
 import pathlib
 from collections.abc import Callable, Sequence
 
+import sentencepiece
+
 from t2t_lite import errors
 from t2t_lite.text import piece_vocabulary, subword_nmt
 
@@ -120,9 +122,14 @@ def _sentencepiece(path: pathlib.Path) -> bytes:
         loaded = piece_vocabulary.processor(model)
     except RuntimeError as error:
         raise errors.UserError(f"{path} cuts no texts: expected a SentencePiece model") from error
-    if any(loaded.IsByte(i) for i in range(loaded.GetPieceSize())):
-        raise errors.UserError(f"{path} spells characters in bytes, which cannot be imported")
+    refuse_bytes(loaded, path)
     return model
+
+
+def refuse_bytes(model: sentencepiece.SentencePieceProcessor, path: pathlib.Path) -> None:
+    """Raise UserError for a SentencePiece model that spells rare characters in bytes."""
+    if any(model.IsByte(i) for i in range(model.GetPieceSize())):
+        raise errors.UserError(f"{path} spells characters in bytes, which cannot be imported")
 
 
 def _codes(path: pathlib.Path) -> str:

@@ -67,7 +67,7 @@ _HEADS = {
     "transformer_h4": 4,
     "transformer_h16": 16,
     "transformer_h32": 32,
-    "transformer_big_enfr": 8,
+    "transformer_big_enfr_tpu": 8,
     **dict.fromkeys(
         [
             *(f"transformer_base{suffix}" for suffix in ("", "_v1", "_v2", "_v3", "_single_gpu")),
@@ -78,7 +78,11 @@ _HEADS = {
         8,
     ),
     **dict.fromkeys(
-        [f"transformer_big{suffix}" for suffix in ("", "_single_gpu", "_dr1", "_dr2", "_tpu")], 16
+        [
+            f"transformer_big{suffix}"
+            for suffix in ("", "_single_gpu", "_dr1", "_dr2", "_enfr", "_tpu")
+        ],
+        16,
     ),
     "transformer_parsing_big": 16,
 }
@@ -157,7 +161,10 @@ def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict
         elif norm := _FINAL_NORM.search(name):
             found[f"{norm[1]}_norm/{norm[2]}"] = value
         elif layer := _LAYER.search(name):
-            found[_layer_name(name, layer)] = _matrix(value)
+            own = _layer_name(name, layer)
+            if own in found:  # before a sub-layer and after it
+                raise errors.UserError(f"the model cannot be imported: it has two norms {own}")
+            found[own] = _matrix(value)
         elif name.endswith(_TARGET_SPACE):
             found["source_vector/vector"] = _row(value, target_space)
         else:

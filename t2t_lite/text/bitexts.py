@@ -62,6 +62,11 @@ def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pat
     return []
 
 
+def direction(path: pathlib.Path) -> str | None:
+    """Return "en-de" of train.en-de.zip, None where the name has no languages."""
+    return next(filter(_LANGUAGES.fullmatch, path.name.split(".")), None)
+
+
 def _named(
     directory: pathlib.Path, stem: str, sides: tuple[str, str]
 ) -> dict[str, tuple[str, str]]:

@@ -38,6 +38,11 @@ def prepare(
     data = manifest.load(data_dir, problem)
     task = catalog.task_class(problem.task)(any_vocabulary.load(data.vocabulary_path))
     _check_vocabularies(task, hparams)
+    if problem.is_reversed and task.vocabulary.targets is not task.vocabulary:
+        raise errors.UserError(
+            f"{data_dir} has a vocabulary for each side, which {problem.name} would exchange: "
+            f"generate {problem.base_name} from files with the sides in each other's place"
+        )
     if hparams.guided_alignment and task.alignment is None:
         raise errors.UserError(
             f"guided_alignment is for parsing problems, {problem.name} is none: take another "

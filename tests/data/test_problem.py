@@ -83,6 +83,17 @@ def test_missing_files_are_named(raw_dir):
         Wmt99Ende().raw_files(raw_dir)
 
 
+def test_splits_are_of_one_direction(tmp_path):
+    generic = registry.problem("parallel_text")
+    for name in ("train.de-en.de", "train.de-en.en", "dev.en-de.en", "dev.en-de.de"):
+        (tmp_path / name).write_text("x\n")
+    with pytest.raises(errors.UserError, match="has files from de-en and from en-de"):
+        generic.raw_files(tmp_path)
+    for side in ("de", "en"):
+        (tmp_path / f"dev.en-de.{side}").rename(tmp_path / f"dev.de-en.{side}")
+    assert len(generic.raw_files(tmp_path)) == 4
+
+
 def test_a_missing_raw_dir_says_what_it_should_hold(tmp_path):
     with pytest.raises(errors.UserError, match=r"--raw_dir: give a folder with train.en and train"):
         Wmt99Ende().raw_files()

@@ -20,7 +20,8 @@ def _import(*flags):
 
 @pytest.mark.parametrize(
     "kind",
-    [{}, {"pre_norm": True}, {"relu": True}, {"tied": "target"}, {"tied": "none"}],
+    [{}, {"pre_norm": True}, {"relu": True}]
+    + [{"tied": tied} for tied in ("target", "none", "none, early")],
     ids=str,
 )
 def test_logits_are_marians(tmp_path, kind):
@@ -107,6 +108,7 @@ CANNOT = {
     "transformer-postprocess: nda": "another order of norms",
     "transformer-heads: 0": "transformer-heads is no number",
     "enc-depth: 3": "it lacks encoder_2",
+    "right-left: true": "right-left: true",
 }
 
 

@@ -167,3 +167,10 @@ def test_hparams_that_do_not_say_so_are_refused(run_dir, data_dir, tmp_path, cap
     changes = "--hparams=source_vocab_size=0"
     assert _train(run_dir, data_dir, tmp_path / "run", changes) == 1
     assert "embeddings=separate,source_vocab_size=12" in capsys.readouterr().err
+
+
+def test_data_of_two_vocabularies_are_not_read_the_other_way_round(
+    run_dir, data_dir, tmp_path, capsys
+):
+    assert _train(run_dir, data_dir, tmp_path / "run", "--problem=parallel_text_rev") == 1
+    assert "which parallel_text_rev would exchange" in capsys.readouterr().err

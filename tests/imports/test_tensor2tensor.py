@@ -110,6 +110,8 @@ def test_without_hparams_json_the_flags_tell_the_heads(tmp_path):
     assert (read.hparams.num_heads, read.hparams.pre_norm) == (4, True)
     (tmp_path / "flags.txt").write_text(f"{flags}--hparams=batch_size=1,num_heads=2\n")
     assert tensor2tensor.read(tmp_path).hparams.num_heads == 2
+    (tmp_path / "flags.txt").write_text(f"{flags}--hparams_set=transformer_big_enfr\n")
+    assert tensor2tensor.read(tmp_path).hparams.num_heads == 16
 
 
 def test_a_larger_matrix_than_the_vocabulary_keeps_its_rows(tmp_path):
