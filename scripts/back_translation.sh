@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Back-translation (Sennrich et al. 2016): text of the target language alone makes a better model. A
 # model of the other direction translates it; these pairs and the genuine ones train the model that is
-# wanted. Interrupted, the same command goes on. It scores the model without such pairs, too.
+# wanted. Interrupted, the same command goes on; other text, flags or weight want another WORK_DIR. It
+# scores the model without such pairs, too.
 #
 #   [GENUINE_WEIGHT=1] scripts/back_translation.sh RAW_DIR MONOLINGUAL WORK_DIR LANGUAGE [trainer flags]
 #

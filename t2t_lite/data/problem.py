@@ -196,11 +196,13 @@ class ParallelTextProblem(TranslationProblem):
             )
         found = [path for split in splits for path in self.find(split, raw_dir)]
         directions = {name for path in found if (name := bitexts.direction(path))}
-        if self.sides == bitexts.GENERIC and len(directions) > 1:
-            raise errors.UserError(
-                f"{raw_dir} has files from {' and from '.join(sorted(directions))}: rename them to "
-                "one order, that from which to which you translate; their content may stay"
-            )
+        for one in directions:
+            source, _, target = one.partition("-")
+            if self.sides == bitexts.GENERIC and (other := f"{target}-{source}") in directions:
+                raise errors.UserError(
+                    f"{raw_dir} has files from {one} and from {other}: rename them to one order, "
+                    "that from which to which you translate; their content may stay"
+                )
         return found
 
     def samples(

@@ -62,6 +62,7 @@ class Checkpoints:
         self._checkpoint = tf.train.Checkpoint(**parts)
         whole = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
         self.has_position = True
+        # One more than `keep`: a new one may take another's place, see `save`.
         self._manager = tf.train.CheckpointManager(
             whole, str(directory), max_to_keep=keep + 1, checkpoint_name="ckpt"
         )
@@ -78,8 +79,8 @@ class Checkpoints:
             prefix = self._manager.save(checkpoint_number=step)
         if in_place_of is not None:
             _remove(str(self._directory / f"ckpt-{in_place_of}"))
-        # TensorFlow forgets a checkpoint that was complete when its process was killed but not yet
-        # in the file "checkpoint": nothing else would ever delete it.
+        # Those that TensorFlow forgets, too: complete when their process was killed, but not yet in
+        # the file "checkpoint".
         until_now = [old for at, old in list_checkpoints(self._directory) if at <= step]
         for old in until_now[: -self._keep]:
             _remove(old)

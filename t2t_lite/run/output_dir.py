@@ -1,8 +1,8 @@
 """What an output_dir holds beside its checkpoints.
 
     hparams.json          the model and its training
-    run.json              problem, task, data_dir, vocabulary file, precision, seed, what a warm
-                          start was from, versions
+    run.json              problem, task, data_dir, vocabulary file, precision, seed, weights at
+                          the start, versions
     vocab.<problem>...    a copy of the vocabulary
     lock                  held by the process at work
 
@@ -47,7 +47,7 @@ class Run:
     hparams_set: str
     precision: str
     random_seed: int
-    warm_start_from: str | None = None
+    warm_start: str | None = None  # the fingerprint of the checkpoint that it began with
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -144,7 +144,7 @@ def check(
     elif (before := existing.run.data_sha256) not in (None, run.data_sha256):
         after = identity.shown(run.data_sha256)
         changes.append(f"training data {identity.shown(before)} -> {after}")
-    for name in ("problem", "precision", "random_seed", "warm_start_from"):
+    for name in ("problem", "precision", "random_seed", "warm_start"):
         before, after = getattr(existing.run, name), getattr(run, name)
         if before != after and None not in (before, after):
             changes.append(f"{name} {before} -> {after}")

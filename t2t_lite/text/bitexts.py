@@ -63,8 +63,8 @@ def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pat
 
 
 def direction(path: pathlib.Path) -> str | None:
-    """Return "en-de" of train.en-de.zip, None where the name has no languages."""
-    return next(filter(_LANGUAGES.fullmatch, path.name.split(".")), None)
+    """Return "en-de" of train.en-DE.zip, None where the name has no languages."""
+    return next(filter(_LANGUAGES.fullmatch, path.name.lower().split(".")), None)
 
 
 def _named(

@@ -3,6 +3,7 @@
 All that can be refused is refused here, with one line, before anything is written.
 """
 
+import contextlib
 import pathlib
 
 import tensorflow as tf
@@ -67,7 +68,7 @@ def prepare(
         hparams_set=hparams_set,
         precision=_precision(options.precision, directory),
         random_seed=options.random_seed,
-        warm_start_from=_absolute(options.warm_start_from),
+        warm_start=_fingerprint(options.warm_start_from),
     )
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
     _check_steps(directory, hparams.train_steps)
@@ -110,8 +111,10 @@ def _check_steps(directory: str | pathlib.Path, train_steps: int) -> None:
         )
 
 
-def _absolute(path: str | None) -> str | None:
-    return str(pathlib.Path(path).resolve()) if path else None
+def _fingerprint(warm_start_from: str | None) -> str | None:
+    """Return what tells the weights of a warm start from any others; None where there are none."""
+    with contextlib.suppress(errors.UserError):
+        return warm_start_from and checkpoint.fingerprint(checkpoint.resolve(warm_start_from))
 
 
 def _pieces(vocab: any_vocabulary.AnyVocabulary) -> list[str]:

@@ -202,9 +202,11 @@ class Training:
 
         All workers go on from the same weights, and none where the chief cannot.
         """
+        ended = None
         with self._workers.all_or_none():
             if self._is_chief:
                 stack.enter_context(output_dir.only_one(self._directory))
+                ended = self._recorded_steps()
                 output_dir.open_or_create(
                     self._directory,
                     hparams=self._hparams,
@@ -214,7 +216,7 @@ class Training:
                 self._checkpoints.remove_leftovers()
         with self._workers.all_or_none():
             first, damaged = self._checkpoints.restore_latest()
-            if first % (self._options.save_checkpoints_steps or 1):
+            if first % (self._options.save_checkpoints_steps or 1) and first != ended:
                 self._unscheduled = first
             if not self._checkpoints.has_position:
                 self._remarks.append(
@@ -227,11 +229,17 @@ class Training:
             self._workers.agree("weights", step=first, weights=weights)
         return first, damaged
 
+    def _recorded_steps(self) -> int | None:
+        """Return the steps of the training that the output_dir holds."""
+        path = self._directory / output_dir.HPARAMS_FILE
+        return config.from_json(path).train_steps if path.exists() else None
+
     def _train(self, first: int, report: reporter.Reporter) -> tuple[int, str | None]:
         """Make the updates after step `first`; return the last step and what stopped it."""
         last = self._hparams.train_steps
         step, saved = first, time.monotonic()
-        if first % self._options.eval_frequency == 0 and self._is_patience_over(first):
+        was_evaluated = self._best.step and first % self._options.eval_frequency == 0
+        if was_evaluated and self._is_patience_over(first):
             return first, "patience"
         with interruption.listening() as interrupted:
             for step in range(first + 1, last + 1):
@@ -386,8 +394,7 @@ class Training:
     def _settings(self) -> dict[str, Any]:
         """Return what all workers must have in common."""
         settings = dataclasses.asdict(self._hparams) | dataclasses.asdict(self._run)
-        for name in ("data_dir", "versions", "warm_start_from"):
-            del settings[name]
+        del settings["data_dir"], settings["versions"]
         return settings
 
     def _profile(self, local_step: int) -> None:

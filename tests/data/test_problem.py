@@ -87,7 +87,9 @@ def test_splits_are_of_one_direction(tmp_path):
     generic = registry.problem("parallel_text")
     for name in ("train.de-en.de", "train.de-en.en", "dev.en-de.en", "dev.en-de.de"):
         (tmp_path / name).write_text("x\n")
-    with pytest.raises(errors.UserError, match="has files from de-en and from en-de"):
+    with pytest.raises(
+        errors.UserError, match=r"has files from (de-en and from en|en-de and from de)-"
+    ):
         generic.raw_files(tmp_path)
     for side in ("de", "en"):
         (tmp_path / f"dev.en-de.{side}").rename(tmp_path / f"dev.de-en.{side}")

@@ -131,6 +131,10 @@ def test_an_interruption_changes_neither_the_last_checkpoints_nor_the_best(
     assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-3")
     assert trainer.main(arguments) == 0
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 4, 6]
+    # The end of a training stays when it is made longer.
+    for last in (7, 8):
+        assert trainer.main([*arguments, "--keep_checkpoint_max=9", f"--train_steps={last}"]) == 0
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 4, 6, 7, 8]
 
 
 def test_fewer_steps_than_are_done_are_refused(tiny_data, tmp_path, capsys):
@@ -321,6 +325,9 @@ def test_early_stopping(tiny_data, tmp_path, capsys):
         assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
         assert "stopped by patience" in capsys.readouterr().out
         assert checkpoint.list_checkpoints(tmp_path)[-1][0] == last
+    shutil.rmtree(tmp_path / "best")  # the best is to be chosen anew
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+    assert checkpoint.list_checkpoints(tmp_path)[-1][0] > 8
 
 
 def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, tmp_path, capsys):
