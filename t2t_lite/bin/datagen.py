@@ -56,8 +56,7 @@ def _generate() -> None:
     data_dir = remote.local(FLAGS.data_dir, FLAGS.tmp_dir, may_be_new=True)
     raw_dir = FLAGS.raw_dir and remote.local(FLAGS.raw_dir, FLAGS.tmp_dir)
     file = pathlib.Path(data_dir, manifest.file_name(problem.base_name))
-    if file.exists() and not FLAGS.overwrite:
-        print(f"{file} is there already: --overwrite makes the data anew", file=sys.stderr)
+    was_there = file.exists() and not FLAGS.overwrite
     with _stages() as show:
         made = generate.generate(
             problem,
@@ -68,6 +67,8 @@ def _generate() -> None:
             progress=show,
             **dataclasses.asdict(command.options(FLAGS, options.GeneratorOptions)),
         )
+    if was_there:
+        print(f"{file} is there already: --overwrite makes the data anew", file=sys.stderr)
     if remote.is_remote(FLAGS.data_dir):
         names = [*(entry["name"] for entry in made.files()), manifest.file_name(made.problem)]
         remote.send(FLAGS.data_dir, names, FLAGS.tmp_dir)
