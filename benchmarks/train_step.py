@@ -25,6 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--precision", choices=["float32", "bfloat16"], default="float32")
     parser.add_argument("--hparams_set", help="instead of workload W")
+    parser.add_argument("--hparams", default="", help="further ones, as the trainer's --hparams")
     parser.add_argument("--xla", choices=["auto", "on", "off"], default="auto")
     parser.add_argument("--vocab_size", type=int, default=8000)
     parser.add_argument("--batch", type=int, default=64)
@@ -45,6 +46,7 @@ def _measure(flags: argparse.Namespace) -> dict:
     threads = int(os.environ.get("BENCH_THREADS", "0"))
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     hparams = registry.hparams(flags.hparams_set) if flags.hparams_set else WORKLOAD_W
+    hparams = config.override(hparams, flags.hparams)
     policy = devices.dtype_policy(flags.precision)
     model = transformer.Transformer(hparams, flags.vocab_size, dtype=policy)
     train_step = step.TrainStep(

@@ -120,6 +120,26 @@ def test_bfloat16_products_keep_the_loss_within_their_rounding():
     assert rounded == pytest.approx(exact, abs=0.03)
 
 
+def test_r_drop_of_sure_predictions_keeps_its_gradient_in_bfloat16():
+    random = np.random.default_rng(3)
+    embedding = tf.constant(random.normal(size=(ROWS, 64)), tf.float32)
+    targets = tf.constant(random.integers(1, ROWS, size=(1, 200)), tf.int32)
+    right = 0.25 * tf.gather(embedding, targets)  # a logit of some 16, others of some 2
+    states = tf.concat([right + 0.3 * random.normal(size=right.shape) for _ in range(2)], axis=0)
+    targets, weights = tf.tile(targets, [2, 1]), tf.fill([2, 200], 1 / 400)
+
+    def gradient(dtype):
+        with tf.GradientTape() as tape:
+            tape.watch(states)
+            losses = loss.smoothed_cross_entropy(
+                states, embedding, targets, weights, label_smoothing=0.1, r_drop=5.0, dtype=dtype
+            )
+        return tape.gradient(losses.smoothed, states)
+
+    exact = gradient("float32")
+    assert np.linalg.norm(gradient("bfloat16") - exact) < 0.1 * np.linalg.norm(exact)
+
+
 def test_a_hopeless_token_has_a_finite_loss():
     states = tf.constant([[[100.0]]])
     embedding = tf.constant([[0.0], [1.0], [-1.0]])
