@@ -35,6 +35,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _average() -> None:
     with command.quiet_import():
         from t2t_lite.run import averaging, checkpoint, output_dir
+    if FLAGS["checkpoints"].present and FLAGS.num_last_checkpoints:
+        raise errors.UserError("--checkpoints and --num_last_checkpoints: expected one of the two")
+    if FLAGS["checkpoints"].present and not all(FLAGS.checkpoints or [""]):
+        raise errors.UserError(
+            f"--checkpoints={','.join(FLAGS.checkpoints)}: expected path prefixes or steps, with "
+            "commas between"
+        )
     run = output_dir.read(FLAGS.output_dir)
     checkpoints = dict(checkpoint.list_checkpoints(run.path))
     wanted = FLAGS.num_last_checkpoints or run.hparams.averaged_checkpoints

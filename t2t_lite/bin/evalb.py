@@ -1,9 +1,10 @@
 """Score predicted trees against gold ones, line for line, by the rules of EVALB.
 
-Each line holds one Penn-style tree; an empty line in the predictions is a sentence without a parse
-(skipped), one that is no tree counts as an error. Tags decide which words count as punctuation, so
-both files need them. Prints recall, precision and F1 of the labelled brackets, complete match,
-crossing and tagging, over all sentences and over those up to the cut-off. Files may be compressed.
+Each line holds one Penn-style tree; an empty line or "(())" in the predictions is a sentence
+without a parse (skipped), one that is no tree counts as an error. Tags decide which words count as
+punctuation, so both files need them; the decoder's XX is none. Prints recall, precision and F1 of
+the labelled brackets, complete match, crossing and tagging, over all sentences and over those up to
+the cut-off. Files may be compressed.
 """
 
 import dataclasses
@@ -63,7 +64,7 @@ def _print_score() -> None:
 def _gold_trees(path: str) -> Iterator[Sequence[trees.Tree]]:
     for number, line in enumerate(text_files.read_lines(path), 1):
         try:
-            yield tuple(trees.read([line], name=path, first_line=number))
+            yield _trees(line, path, number)
         except errors.UserError as error:
             raise errors.UserError(f"{error} (expected one gold tree a line)") from None
 
@@ -72,10 +73,14 @@ def _predicted_trees(path: str, unreadable: dict[int, str]) -> Iterator[evalb.Pr
     """Yield what each line holds; None, with the reason kept, where that is no tree."""
     for number, line in enumerate(text_files.read_lines(path), 1):
         try:
-            yield tuple(trees.read([line], name=path, first_line=number))
+            yield _trees(line, path, number)
         except errors.UserError as error:
             unreadable[number] = str(error)
             yield None
+
+
+def _trees(line: str, path: str, number: int) -> tuple[trees.Tree, ...]:
+    return tuple(trees.read([line], name=path, first_line=number, drop_empty=True))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import json
 import os
 import pathlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ def generate(
     `changes` are fields of GeneratorOptions. The bytes follow from raw text, options and seed,
     whatever `num_workers` and `chunk_pairs` (pairs of a task) are. Data that are there already are
     left as they are if they were made from the same, else UserError says what differs; `overwrite`
-    makes them anew. For a `_rev` problem the data are those of the problem itself.
+    makes them anew. For a `_rev` problem the data are those of the problem itself. With several
+    processes, which is the default, a script calls this under `if __name__ == "__main__":`.
     """
     options = generator_options.GeneratorOptions(**changes)
     data_dir = pathlib.Path(data_dir)
@@ -96,7 +97,7 @@ def generate(
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         with _undone_by_a_mistake(work_dir):
             plan, model_bytes = _plan(
-                engine, read, work_dir, given or vocab_size, options.random_seed, progress
+                engine, read, work_dir, data_dir, given or vocab_size, options.random_seed, progress
             )
         vocab = any_vocabulary.from_bytes(model_bytes)
         read.chunk_pairs = plan["chunk_pairs"]
@@ -111,10 +112,13 @@ def generate(
         )
         engine.encode(job, read, model_bytes)
         with _undone_by_a_mistake(work_dir):
+            _refuse_change(job, plan["pairs"], request, problem.raw_files(raw_dir))
             _refuse_nothing(job)
         engine.gather(job)
         name = f"vocab.{problem.base_name}.{given.name}" if given else None
         finished = _finish(job, read, vocab, request, name)
+        # Without its plan what is left of the work, if this is killed, is not gone on with.
+        (work_dir / "plan.json").unlink()
         shutil.rmtree(work_dir)
     return finished
 
@@ -226,7 +230,8 @@ def _undone_by_a_mistake(work_dir: pathlib.Path) -> Iterator[None]:
 def _plan(
     engine: engines.Engine,
     read: readers.Reader,
-    work_dir,
+    work_dir: pathlib.Path,
+    data_dir: pathlib.Path,
     vocab: _Given | int,
     seed: int,
     progress: engines.Progress,
@@ -244,12 +249,29 @@ def _plan(
         model = vocabulary.train(survey.sentences(), vocab, symbols=sorted(survey.symbols))
     else:
         model = vocab.model_bytes
+        _refuse_unknown(survey.symbols, model)
     with text_files.replacing(model_path) as file:
         file.write(model)
+    resuming.clear(read.problem, data_dir)
     pairs = survey.pairs
     plan = {"pairs": pairs, "num_shards": _num_shards(pairs), "chunk_pairs": read.chunk_pairs}
     text_files.write_json(plan_path, plan)
     return plan, model
+
+
+def _refuse_unknown(symbols: set[str], model_bytes: bytes) -> None:
+    """Raise UserError where a given vocabulary lacks symbols of the trees: it would spell them in
+    pieces, which the search for trees never takes."""
+    if not symbols:
+        return
+    vocab = vocabulary.Vocabulary(model_bytes)
+    known = {vocab.piece(token).replace(vocabulary.SPACE, " ") for token in vocab.symbol_ids}
+    if unknown := sorted(symbols - known):
+        names = ", no".join(unknown[:5]) + (", ..." if unknown[5:] else "")
+        raise errors.UserError(
+            f"--vocab_from has no{names}, which the trees have: train the first parser on both "
+            "treebanks, or rename these in the new one"
+        )
 
 
 def _num_shards(pairs: int) -> int:
@@ -272,6 +294,23 @@ def _has_text(sample: problems.Sample) -> bool:
 
 
 # Second pass
+
+
+def _refuse_change(
+    job: spill.Job, pairs: int, request: dict[str, Any], raw_files: Sequence[pathlib.Path]
+) -> None:
+    """Raise UserError where the second pass has read another text than the first."""
+    missing = [i for i in range(job.num_chunks) if not spill.chunk_report(job, i).exists()]
+    if missing or _chunk_totals(job)[0]["pairs"] != pairs:
+        was = f"no longer gives the {pairs:,} training pairs that were counted"
+    elif manifest.file_entries(raw_files) != request["raw_files"]:
+        was = "is no longer what its files held at the start"
+    else:
+        return
+    raise errors.UserError(
+        f"the text of {job.base_name} {was}: it was changed meanwhile; give the command again when "
+        "it is complete"
+    )
 
 
 def _refuse_nothing(job: spill.Job) -> None:

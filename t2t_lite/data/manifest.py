@@ -318,6 +318,12 @@ def _t2t_vocabulary(data_dir: pathlib.Path, problem: problems.Problem) -> pathli
 
 def _t2t_split(split: str, paths: list[pathlib.Path]) -> dict[str, Any]:
     """Return the entry of a T2T split; of train, lengths are those of the first shard's start."""
+    counts = {path.name.rpartition("-")[2] for path in paths}
+    if {len(paths)} != set(map(int, counts)):
+        raise errors.UserError(
+            f"{paths[0].parent} has {len(paths)} {split} shards of {' and of '.join(counts)}: "
+            "expected as many as their names say; copy all of them, and only one generation's"
+        )
     limit = _T2T_SAMPLE if split == "train" else None
     examples = list(itertools.islice(shards.read_examples(paths), limit))
     for one in examples:

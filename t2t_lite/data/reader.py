@@ -4,11 +4,15 @@ import functools
 import itertools
 import json
 import pathlib
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from t2t_lite import errors
 from t2t_lite.data import problem as problems
 from t2t_lite.text import bitexts, text_files
+
+_SURROGATE = re.compile("[\ud800-\udfff]")  # half a character: no file can hold it
 
 
 class Chunk(NamedTuple):
@@ -39,8 +43,18 @@ class Reader:
         self.splits = problem.splits(raw_dir)
 
     def samples(self, split: str) -> Iterator[problems.Sample]:
-        """Yield a split's samples in their order."""
-        return self.problem.samples(split, raw_dir=self._raw_dir, tmp_dir=self._tmp_dir)
+        """Yield a split's samples in their order; UserError where one is no text."""
+        samples = self.problem.samples(split, raw_dir=self._raw_dir, tmp_dir=self._tmp_dir)
+        for number, sample in enumerate(samples, start=1):
+            texts: Any = {"inputs": None, "targets": None, **sample}
+            for key, text in texts.items():
+                if not isinstance(text, str):
+                    raise errors.UserError(
+                        f"{self.problem.base_name}: {key!r} of {split} sample {number} is "
+                        f"{repr(text)[:40]}, expected a str"
+                    )
+                texts[key] = _SURROGATE.sub(text_files.REPLACEMENT, text)
+            yield texts
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the training text chunk by chunk."""

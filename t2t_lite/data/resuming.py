@@ -47,8 +47,8 @@ def begin(
 ) -> None:
     """Make sure that work_dir continues this request and no other.
 
-    UserError where it was begun for another one or data_dir holds shards without a manifest;
-    `overwrite` removes both.
+    UserError where it was begun for another one or data_dir holds shards without a manifest; with
+    `overwrite` the other work goes at once, what is finished with `clear`.
     """
     finished = data_dir / manifest.file_name(problem.base_name)
     path, plan = work_dir / "request.json", work_dir / "plan.json"
@@ -60,25 +60,33 @@ def begin(
         if not overwrite:
             where = f"{work_dir} holds an unfinished {problem.base_name}"
             _refuse_difference(where, old, request)
-    if overwrite:  # the manifest goes first: what it speaks for is about to go
-        finished.unlink(missing_ok=True)
     for shard in shards.find(data_dir, problem.base_name, "*"):
         if not overwrite:
             raise errors.UserError(
                 f"{data_dir} holds {shard.name}, which no manifest speaks for; "
                 "give another --data_dir or remove it with --overwrite"
             )
-        shard.unlink()
-    for half_written in data_dir.glob(f"{problem.base_name}-*.incomplete"):
-        half_written.unlink()
     for entry in work_dir.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
     text_files.write_json(path, request)
 
 
+def clear(problem: problems.Problem, data_dir: pathlib.Path) -> None:
+    """Remove the data that others are to replace, now that nothing refuses these any more."""
+    # The manifest goes first: what it speaks for is about to go.
+    (data_dir / manifest.file_name(problem.base_name)).unlink(missing_ok=True)
+    for shard in shards.find(data_dir, problem.base_name, "*"):
+        shard.unlink()
+    for half_written in data_dir.glob(f"{problem.base_name}-*.incomplete"):
+        half_written.unlink()
+
+
 def _refuse_difference(where: str, old: dict, new: dict) -> None:
     """Raise UserError that names what differs between two requests."""
+    old_order, new_order = (
+        ", ".join(file["name"] for file in request["raw_files"]) for request in (old, new)
+    )
     old, new = (
         {
             **request["options"],
@@ -93,6 +101,8 @@ def _refuse_difference(where: str, old: dict, new: dict) -> None:
         for key in {**old, **new}
         if old.get(key) != new.get(key)
     ]
+    if not differences and old_order != new_order:
+        differences = [f"files {old_order} -> {new_order}"]
     if differences:
         raise errors.UserError(
             f"{where} made otherwise: {', '.join(differences)}; give another --data_dir, "

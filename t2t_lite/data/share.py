@@ -213,7 +213,8 @@ class SharedBatches:
         self, pairs: np.ndarray, shape: token_batches.Shape, rows: range
     ) -> dict[str, tf.Tensor]:
         """Return inputs and targets, filled in these rows."""
-        records = self._index.records(pairs[rows.start : rows.stop])
+        # Of a batch of few rows a worker may have none; TensorFlow would not know what they are of.
+        records = tf.constant(self._index.records(pairs[rows.start : rows.stop]), tf.string)
         features = {
             name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self._sides
         }

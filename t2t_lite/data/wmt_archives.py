@@ -194,7 +194,7 @@ def _lines(member: Any) -> Iterator[str]:
             file = gzip.GzipFile(fileobj=file)
         lines = text_files.decode_lines(file, name=member)
         is_sgml = text_files.plain_name(member.name).endswith(".sgm")
-        yield from bitexts.segments(lines) if is_sgml else lines
+        yield from bitexts.segments(lines, member) if is_sgml else lines
 
 
 def _copied(archive: pathlib.Path, names: set[str], tmp_dir: pathlib.Path) -> dict[str, IO[bytes]]:

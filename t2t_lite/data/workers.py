@@ -44,7 +44,8 @@ def run(
     except concurrent.futures.process.BrokenProcessPool as error:
         raise errors.UserError(
             "a worker process died (was it killed, out of memory?): the same command goes on "
-            "from here, with fewer --num_workers it needs less memory"
+            "from here, with fewer --num_workers it needs less memory; a script of your own has to "
+            'call this under if __name__ == "__main__":'
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)

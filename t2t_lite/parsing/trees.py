@@ -128,24 +128,35 @@ class _Open:
     children: list[Tree] = dataclasses.field(default_factory=list)
     word: str | None = None
 
+    @property
+    def is_empty(self) -> bool:
+        return self.word is None and not self.children
 
-def read(lines: Iterable[str], *, name: str = "trees", first_line: int = 1) -> Iterator[Tree]:
+
+def read(
+    lines: Iterable[str], *, name: str = "trees", first_line: int = 1, drop_empty: bool = False
+) -> Iterator[Tree]:
     """Yield the trees of a text as they stand there, however they are broken into lines.
 
     A label follows its bracket immediately; only an outermost bracket may have none (its label is
-    then ""). UserError, with `name` and the line, for anything that is not such a tree.
+    then ""). UserError, with `name` and the line, for anything that is not such a tree. With
+    `drop_empty` brackets without a word are none, as for EVALB: "(())" is then no tree at all.
     """
     opened: list[_Open] = []
     for number, line in enumerate(lines, first_line):
         for match in _BRACKET_OR_ATOM.finditer(line):
             token = match.group()
             try:
-                if token == ")":
+                if token == ")" and drop_empty and opened and opened[-1].is_empty:
+                    opened.pop()
+                elif token == ")":
+                    if len(opened) > 1 and not opened[-1].label:
+                        raise _unlabelled()
                     tree = _closed(opened)
                     if not opened:
                         yield tree
                 elif token.startswith("("):
-                    _open(opened, _Open(match.group("label"), number))
+                    _open(opened, _Open(match.group("label"), number), may_be_bare=drop_empty)
                 else:
                     _add_word(opened, token)
             except errors.UserError as error:
@@ -215,9 +226,14 @@ def linearize(tree: Tree, *, with_tags: bool = False) -> str:
     return " ".join(tokens)
 
 
-def linear_form(text: str) -> str:
-    """Return the linear form of a text that is a tree or already such a form."""
-    return text.strip() if _LABELLED_CLOSE.search(text) else linearize(parse(text))
+def linear_form(text: str, *, with_tags: bool = False) -> str:
+    """Return the linear form of a text that is a tree, cleaned, or already such a form."""
+    if _LABELLED_CLOSE.search(text):
+        return text.strip()
+    tree = clean(parse(text))
+    if tree is None:
+        raise errors.UserError("it has no words")
+    return linearize(tree, with_tags=with_tags)
 
 
 def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None = None) -> Tree:
@@ -236,7 +252,7 @@ def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None
     for position, token in enumerate(_LINEAR_TOKEN.findall(linear), 1):
         try:
             if token.startswith("("):
-                _open(opened, _Open(token[1:]), outermost=len(opened) == 1)
+                _open(opened, _Open(token[1:]), may_be_bare=len(opened) == 1)
             elif token.startswith(")"):
                 if len(opened) == 1 or token[1:] != opened[-1].label:
                     expected = f"){opened[-1].label}" if len(opened) > 1 else "a bracket to open"
@@ -318,13 +334,16 @@ def repair(linear: str, num_words: int) -> Repaired:
     return Repaired(linear=" ".join(out[:-1] + missing + out[-1:]), repairs=repairs)
 
 
-def _open(opened: list[_Open], bracket: _Open, *, outermost: bool | None = None) -> None:
-    outermost = not opened if outermost is None else outermost
-    if not outermost and not bracket.label:
-        raise errors.UserError("a bracket inside another needs a label")
+def _open(opened: list[_Open], bracket: _Open, *, may_be_bare: bool = False) -> None:
+    if opened and not bracket.label and not may_be_bare:
+        raise _unlabelled()
     if opened and opened[-1].word is not None:
         raise errors.UserError(f"expected ')' after ({opened[-1].label} {opened[-1].word}")
     opened.append(bracket)
+
+
+def _unlabelled() -> errors.UserError:
+    return errors.UserError("a bracket inside another needs a label")
 
 
 def _add_word(opened: list[_Open], word: str) -> None:
@@ -340,7 +359,7 @@ def _closed(opened: list[_Open]) -> Tree:
     if not opened:
         raise errors.UserError("')' closes a bracket that was not opened")
     bracket = opened.pop()
-    if bracket.word is None and not bracket.children:
+    if bracket.is_empty:
         raise errors.UserError(f"the bracket ({bracket.label}) is empty")
     tree = Tree(bracket.label, tuple(bracket.children), bracket.word)
     if opened:

@@ -34,6 +34,8 @@ class Parsing(task.Task):
         self.grammar = tree_grammar.TreeGrammar(vocabulary)
         self.alignment = self.grammar.alignment
         self.space_id = vocabulary.space_id
+        symbols = {vocabulary.piece(token)[1:] for token in vocabulary.symbol_ids}
+        self._has_tags = trees.PRETERMINAL not in symbols
 
     def input_text(self, text: str) -> str:
         """Return the words as trees have them, with one space between."""
@@ -42,7 +44,7 @@ class Parsing(task.Task):
     def target_text(self, text: str) -> str:
         """Return the linear form of a tree, or of what is one already."""
         try:
-            return f" {trees.linear_form(text)}"
+            return f" {trees.linear_form(text, with_tags=self._has_tags)}"
         except errors.UserError as error:
             raise errors.UserError(f"{text[:60]!r} is no tree: {error}") from None
 

@@ -29,6 +29,7 @@ from t2t_lite.text import text_files
 Pairs = Iterator[tuple[str, str]]
 
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.IGNORECASE)
+_SEGMENT_START = re.compile(r"(?=<seg\b)", re.IGNORECASE)
 _ENDLESS = re.compile(r"&#[0-9]{1000,};?")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -43,23 +44,27 @@ _MAX_DEPTH = 100
 def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pathlib.Path]:
     """Return the one or two files of a folder that hold `stem`, or [] where some are missing.
 
-    UserError where several name the languages that they are in.
+    UserError where there are several such, or several name the languages that they are in.
     """
     named = _named(directory, stem, sides)
     if len(named) > 1:
         raise errors.UserError(
             f"{directory} has {stem} in several languages, {', '.join(sorted(named))}: leave one"
         )
-    for full_stem, own_sides in [(stem, sides), *named.items()]:
-        for suffix in ("", ".sgm"):
-            both = [text_files.find(directory, f"{full_stem}.{side}{suffix}") for side in own_sides]
-            if all(both):
-                return [path for path in both if path]
-        for suffix in (".tsv", ".tmx", ".zip"):
-            single = text_files.find(directory, full_stem + suffix)
-            if single:
-                return [single]
-    return []
+    found = []
+    for full_stem, own_sides in {stem: sides, **named}.items():
+        names = [[f"{full_stem}.{side}{suffix}" for side in own_sides] for suffix in ("", ".sgm")]
+        names += [[full_stem + suffix] for suffix in (".tsv", ".tmx", ".zip")]
+        for one in names:
+            paths = [path for name in one if (path := text_files.find(directory, name))]
+            if len(paths) == len(one):
+                found.append(paths)
+    if len(found) > 1:
+        raise errors.UserError(
+            f"{directory} has {stem} several times, in "
+            f"{' and in '.join(paths[0].name for paths in found)}: leave one"
+        )
+    return found[0] if found else []
 
 
 def direction(path: pathlib.Path) -> str | None:
@@ -143,15 +148,34 @@ def read_range(place: Range) -> tuple[list[str], list[str]]:
 
 
 def _sgml(path: str | os.PathLike[str]) -> Iterator[str]:
-    return segments(text_files.read_lines(path))
+    return segments(text_files.read_lines(path), path)
 
 
-def segments(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the texts of <seg> elements, one a line; WMT's files are not well-formed XML."""
+def segments(lines: Iterable[str], path: object) -> Iterator[str]:
+    """Yield the texts of <seg> elements, each as one line; WMT's files are not well-formed XML.
+
+    UserError, with the file's name, for one that has no end.
+    """
+    begun = ""  # an element that goes over several lines
     for line in lines:
-        for segment in _SEGMENT.findall(line):
-            # Python does not read a number of thousands of digits, and no character has so many.
-            yield html.unescape(_ENDLESS.sub(text_files.REPLACEMENT, segment)).strip()
+        _, *elements = _SEGMENT_START.split(begun + line)
+        begun = ""
+        for element in elements:
+            if begun:
+                raise _endless(path, begun)
+            segment = _SEGMENT.match(element)
+            if segment:
+                # Python does not read a number of thousands of digits; no character has so many.
+                text = _ENDLESS.sub(text_files.REPLACEMENT, segment[1])
+                yield html.unescape(text).strip()
+            else:
+                begun = f"{element} "
+    if begun:
+        raise _endless(path, begun)
+
+
+def _endless(path: object, segment: str) -> errors.UserError:
+    return errors.UserError(f"{path}: a <seg> has no </seg>: {segment[:60]}")
 
 
 def _columns(path: pathlib.Path) -> Pairs:
@@ -204,7 +228,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                         raise errors.UserError(f"{path} is no TMX: its elements lie too deep")
                     continue
                 parents.pop()
-                if element.tag == "tu":
+                if element.tag.rpartition("}")[2] == "tu":  # it may be in a namespace
                     texts = _unit(element)
                     is_in_both = is_in_both or texts.keys() >= set(keys)
                     languages.update(key for key in texts if "_" not in key)
@@ -248,9 +272,9 @@ class _Bounded:
 def _unit(element: ElementTree.Element) -> dict[str, str]:
     """Return a translation unit's texts by language, that of en-GB by "en_gb" and by "en"."""
     texts = {}
-    for variant in element.iter("tuv"):
+    for variant in element.iterfind(".//{*}tuv"):
         language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().replace("-", "_")
-        segment = variant.find("seg")
+        segment = variant.find("{*}seg")
         if segment is not None:
             text = "".join(segment.itertext())
             texts[language] = text

@@ -42,7 +42,7 @@ class SubwordVocabulary:
 
     def __init__(self, model_bytes: bytes):
         self.model_bytes = model_bytes
-        self._pieces = self._read(model_bytes.decode("utf-8").split("\n"))
+        self._pieces = self._read(model_bytes.decode("utf-8").replace("\r\n", "\n").split("\n"))
         if not any(self._pieces):
             raise ValueError("it is empty")
         if any("\0" in piece for piece in self._pieces):
@@ -156,7 +156,8 @@ def kind(start: bytes) -> type[SubwordVocabulary] | None:
     """Return which of the two a file is that begins so, None for neither."""
     if start.startswith((b"'<pad>", b'"<pad>')):
         return SubwordVocabulary
-    return TokenVocabulary if start.startswith(b"<pad>\n<EOS>\n") else None
+    is_tokens = start.replace(b"\r", b"").startswith(b"<pad>\n<EOS>\n")
+    return TokenVocabulary if is_tokens else None
 
 
 def _unquoted(line: str) -> str:

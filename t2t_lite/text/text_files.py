@@ -47,9 +47,17 @@ _DAMAGE = (
 
 
 def find(directory: Path, name: str) -> pathlib.Path | None:
-    """Return the file `name` of a folder, plain or compressed; None if there is none."""
-    candidates = (pathlib.Path(directory) / (name + suffix) for suffix in SUFFIXES)
-    return next((path for path in candidates if path.is_file()), None)
+    """Return the file `name` of a folder, plain or compressed; None if there is none.
+
+    UserError where there are several, since one may be an old one.
+    """
+    candidates = [pathlib.Path(directory) / (name + suffix) for suffix in SUFFIXES]
+    found = [path for path in candidates if path.is_file()]
+    if len(found) > 1:
+        raise errors.UserError(
+            f"{directory} has both {' and '.join(path.name for path in found)}: leave one"
+        )
+    return found[0] if found else None
 
 
 def plain_name(name: str) -> str:

@@ -40,6 +40,7 @@ _SIZES = (
     "embeddings",
     "attention_function",
     "attention_window",
+    "parallel_heads",
 )
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
 _LENGTH = 25  # tokens a sentence where operations are counted: WMT's mean, about
@@ -129,6 +130,11 @@ def describe(
         parts.append(Part("vector before the targets", 1, h.d_model))
     if h.position_encoding == "learned":
         parts.append(Part("learned positions", 1, h.max_length * h.d_model))
+    if h.parallel_heads:
+        parts.append(Part("attention before the parallel heads", 1, h.d_model + attention + norm))
+        parts.append(
+            Part("parallel heads but the first", h.parallel_heads - 1, feed_forward + norm)
+        )
     tokens = h.batch_tokens
     sentences = max(tokens // _LENGTH, 1)
     parameters = sum(part.total for part in parts)

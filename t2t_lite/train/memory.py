@@ -1,6 +1,7 @@
 """Whether a training fits into memory: the system would kill it without a word."""
 
 import contextlib
+import functools
 import os
 import pathlib
 import re
@@ -27,7 +28,7 @@ def check(
     hparams: config.HParams,
     vocab_size: int,
 ) -> None:
-    """Raise UserError where training needs more memory than the machine has.
+    """Raise UserError where training, or evaluating dev, needs more memory than the machine has.
 
     The system would kill the process without a word. A GPU's memory is not counted: when that is
     full, TensorFlow says so.
@@ -61,6 +62,30 @@ def check(
             f"memory (weights, gradients and moments {weights / 1e9:,.1f}, a batch "
             f"{batch / 1e9:,.1f}), and {has / 1e9:,.1f} GB are free here: lower {lower}"
         )
+    # Dev is not cleaned and evaluated whole: one line of junk can be longer than any batch.
+    shapes = pipeline.eval_shapes(
+        problem, data_dir, "dev", **sizes, max_buckets=hparams.max_buckets
+    )
+    _, source, target = shapes[-1]
+    evaluation = needed_to_evaluate(hparams, vocab_size, source=source, target=target)
+    if weights + evaluation > has:
+        raise errors.UserError(
+            f"evaluating dev needs at least {(weights + evaluation) / 1e9:,.1f} GB of memory, and "
+            f"{has / 1e9:,.1f} GB are free here: its longest texts have {source:,} source and "
+            f"{target:,} target tokens; leave them out of the dev text"
+        )
+
+
+def needed_to_evaluate(
+    hparams: config.HParams, vocab_rows: int, *, source: int, target: int
+) -> int:
+    """Return the bytes that evaluating one pair needs at least beside the weights: of one
+    sub-layer's attention, its products and weights, or the logits; two bytes a number."""
+    keys = functools.partial(cost.keys_of_a_query, hparams)
+    attention = max(
+        source * keys(source, causal=False), target * keys(target, causal=True), target * source
+    )
+    return 2 * max(2 * hparams.num_heads * attention, target * vocab_rows)
 
 
 def needed(

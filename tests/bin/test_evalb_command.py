@@ -72,6 +72,16 @@ def _refused(capsys, files, *args):
     return err
 
 
+def test_brackets_without_words_are_none(capsys, files):
+    lines = ["(S (NP (NN a)) (VP (VB b)) (NP))", "(())", "(TOP)", "(S (() (NN e)))"]
+    (files / "predicted").write_text("".join(line + "\n" for line in lines))
+    status, out, err = _run(capsys, files, "--json", "--per_sentence")
+    found = [(s["status"], s["matched"]) for s in json.loads(out)["sentences"]]
+    assert found == [("valid", 3), ("skipped", 0), ("skipped", 0), ("error", 0)]
+    assert status == 0
+    assert err.endswith("a bracket inside another needs a label\n")
+
+
 def test_a_gold_line_that_is_no_tree_is_refused(capsys, files):
     (files / "gold").write_text("(S (NP (NN a)\n(VP (VB b))))\n")
     err = _refused(capsys, files)

@@ -8,6 +8,7 @@ import time
 
 import numbered_corpus
 import pytest
+import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.data import generate, manifest, shards
@@ -95,6 +96,25 @@ class Folders(problems.Problem):
         for path in self.raw_files(raw_dir):
             for line in text_files.read_lines(path):
                 yield {"inputs": line, "targets": line}
+
+
+@pytest.mark.parametrize("text", [None, b"bytes", "half \ud83d a character"])
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_what_a_class_yields_is_text_or_refused(tmp_path, split, text):
+    class Problem(problems.Problem):
+        def samples(self, split_, *, raw_dir=None, tmp_dir=None):
+            yield {"inputs": "a", "targets": text if split_ == split else "b"}
+            for source, target in numbered_corpus.pairs(200):
+                yield {"inputs": source, "targets": target}
+
+    def generate():
+        return numbered_corpus.generate(Problem(), None, tmp_path, vocab_size=300)
+
+    if isinstance(text, str):
+        assert "half \ufffd a character" in {target for _, target in _texts(generate(), split)}
+    else:
+        with pytest.raises(errors.UserError, match=rf"'targets' of {split} sample 1 is [Nb].*"):
+            generate()
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
@@ -259,6 +279,25 @@ def test_symbols_are_learnt_as_such_and_references_kept(tmp_path):
     assert text.references == ["(S dog)", "other"] * 20
     assert made.splits["dev"]["dropped"] == made.splits["test"]["dropped"] == {"empty": 20}
     assert made.splits["train"]["dropped"]["empty"] == 20
+
+
+def test_a_given_vocabulary_has_the_symbols_of_the_trees(tmp_path):
+    class Trees(SymbolicTargets):
+        task = "parsing"
+        pairs = (("the dog", " (S (NP XX XX )NP )S"),)
+
+        def samples(self, split, *, raw_dir=None, tmp_dir=None):
+            for inputs, targets in self.pairs * 20:
+                yield {"inputs": inputs, "targets": targets}
+
+    run = tiny_run.write(tmp_path / "run", problem="toy_parsing")
+    options = {"num_workers": 1, "vocab_from": str(run)}
+    generate.generate(Trees(), data_dir=tmp_path / "data", **options)
+    Trees.pairs = (("the dog", " (S (NX XX DT )NX )S"),)
+    with pytest.raises(
+        errors.UserError, match=r"has no \(NX, no \)NX, no DT, which the trees have"
+    ):
+        generate.generate(Trees(), data_dir=tmp_path / "other", **options)
 
 
 def test_manifest_is_plain_json(made):

@@ -229,6 +229,16 @@ def test_a_class_says_which_of_several_vocabularies_is_its_own(tmp_path):
     assert manifest.load(tmp_path, TranslateXy()).vocabulary["size"] == 5
 
 
+@pytest.mark.parametrize("others", [(1, 3), (0, 2)])
+def test_shards_of_t2t_that_are_missing_or_of_two_generations_are_refused(tmp_path, others):
+    name = "translate_ende_wmt32k"
+    _t2t_data(tmp_path, [name], {"vocab.ende.32768": SUBWORDS})
+    example = [shards.example([2, 3, 1], [3, 1])]
+    shards.write(tmp_path / shards.name(name, "train", *others), example)
+    with pytest.raises(errors.UserError, match="2 train shards of 0000"):
+        manifest.load(tmp_path, registry.problem(name))
+
+
 def test_packed_data_are_refused(tmp_path):
     _t2t_data(tmp_path, ["translate_ende_wmt32k"], {"vocab.ende.32768": SUBWORDS})
     packed = shards.example([2, 1, 2, 1], [3, 1]).replace(b"targets", b"targetz")

@@ -53,6 +53,39 @@ def test_changed_text_is_refused_and_overwrite_takes_it(problem, tmp_path):
     made.check_files()
 
 
+def test_an_impossible_request_leaves_the_data_that_it_would_overwrite(problem, raw_dir, tmp_path):
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    before = numbered_corpus.contents(tmp_path)
+    with pytest.raises(errors.UserError, match="at least 260"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path, vocab_size=100, overwrite=True)
+    assert numbered_corpus.contents(tmp_path) == before
+
+
+def test_files_in_another_order_are_another_request(problem, raw_dir, tmp_path, monkeypatch):
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    files = problem.raw_files(raw_dir)
+    monkeypatch.setattr(problem, "raw_files", lambda _: files[::-1])
+    with pytest.raises(errors.UserError, match=r"files .*\.gz -> .*target.*, .*source"):
+        numbered_corpus.generate(problem, raw_dir, tmp_path)
+
+
+@pytest.mark.parametrize("pairs", [500, 700, 900])
+def test_text_that_changes_meanwhile_is_refused(problem, tmp_path, pairs):
+    raw_dir, data_dir = tmp_path / "raw", tmp_path / "data"
+    numbered_corpus.write(raw_dir, 700)
+
+    def change(stage, done, total):
+        if stage == "learn vocabulary":
+            numbered_corpus.write(raw_dir, pairs)
+            (raw_dir / "dev.source.gz").write_bytes(gzip.compress(b"other\n", mtime=0))
+            (raw_dir / "dev.target.gz").write_bytes(gzip.compress(b"other\n", mtime=0))
+
+    with pytest.raises(errors.UserError, match="it was changed meanwhile"):
+        numbered_corpus.generate(problem, raw_dir, data_dir, chunk_pairs=300, progress=change)
+    assert not list(data_dir.glob("*.manifest.json"))
+    assert numbered_corpus.generate(problem, raw_dir, data_dir).pairs("train") == pairs
+
+
 def test_shards_that_no_manifest_speaks_for_are_not_removed(problem, raw_dir, tmp_path):
     (tmp_path / "parallel_text-train-00000-of-00100").write_bytes(b"someone's")
     with pytest.raises(errors.UserError, match="no manifest speaks for"):

@@ -74,6 +74,13 @@ def test_shares_make_up_the_batches_of_one_worker(small, is_reversed):
         np.testing.assert_array_equal(workers[1].whole(parts[1])["inputs"], expected["inputs"])
 
 
+def test_a_worker_without_a_row_of_a_batch_has_padding(small):
+    nothing = share.SharedBatches(*small, **OPTIONS, rows_of=lambda shape: slice(shape.batch, None))
+    batch = next(nothing)
+    assert not batch["inputs"].numpy().any()
+    assert nothing.whole(batch)["inputs"].numpy().any()
+
+
 def test_the_position_is_one_for_all_and_may_be_counted(small, tmp_path):
     def new(worker):
         return share.SharedBatches(*small, **OPTIONS, rows_of=_third(worker))

@@ -10,6 +10,7 @@ from t2t_lite import errors
 from t2t_lite.decode import options, translator
 from t2t_lite.parsing import tree_grammar, trees
 from t2t_lite.tasks import parsing
+from t2t_lite.text import vocabulary
 
 GOLD = [
     "(S (NP (PRP It)) (VP (VBD rained)) (. .))",
@@ -124,6 +125,17 @@ def test_long_input_is_parsed_as_far_as_it_is_read():
     result = _parser(max_source_length=6).translate(["a dog runs " * 20])[0]
     assert result.truncated
     assert 1 <= len(trees.parse(result.text).words()) <= 5
+
+
+def test_a_given_tree_is_spelt_as_the_parser_learnt_it():
+    raw = "( (S (NP-SBJ (DT a) (NN dog) (-NONE- *T*-1)) (VP (VBZ runs))) )"
+    assert tiny_run.tree_task().target_text(raw) == " (S (NP XX XX )NP (VP XX )VP )S"
+    symbols = [" (S", " )S", " (NP", " )NP", " (VP", " )VP", " DT", " NN", " VBZ"]
+    model = vocabulary.train(tiny_run.SENTENCES * 10, 300, symbols=symbols)
+    tagger = parsing.Parsing(vocabulary.Vocabulary(model))
+    assert tagger.target_text(raw) == " (S (NP DT NN )NP (VP VBZ )VP )S"
+    with pytest.raises(errors.UserError, match="it has no words"):
+        tagger.target_text("(S (-NONE- *))")
 
 
 @pytest.mark.parametrize("limit", range(2, 12))

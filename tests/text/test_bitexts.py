@@ -47,6 +47,34 @@ def test_sgml_segments(tmp_path):
     assert _read(tmp_path) == PAIRS
 
 
+def test_a_segment_may_go_over_several_lines(tmp_path):
+    for i, side in enumerate(SIDES):
+        word = PAIRS[0][i].split()[0]
+        content = _sgm(i).replace(f"{word} ", f"{word}\n")
+        assert content != _sgm(i)
+        (tmp_path / f"train.{side}.sgm").write_text(content)
+    assert _read(tmp_path) == PAIRS
+
+
+@pytest.mark.parametrize("content", ['<seg id="1">A\n', "<seg>A\n<seg>B</seg>\n<seg>C</seg>\n"])
+def test_a_segment_without_end_is_refused(tmp_path, content):
+    for side in SIDES:
+        (tmp_path / f"train.{side}.sgm").write_text(content)
+    with pytest.raises(errors.UserError, match=r"train.\w+.sgm: a <seg> has no </seg>: <seg"):
+        _read(tmp_path)
+
+
+def test_one_text_in_two_forms_is_refused(tmp_path):
+    for side in SIDES:
+        (tmp_path / f"train.{side}").write_text("A\n")
+    (tmp_path / "train.tsv").write_text("A\tB\n")
+    with pytest.raises(errors.UserError, match=r"several times, in train.en and in train.tsv"):
+        _read(tmp_path)
+    (tmp_path / "train.de.gz").write_bytes(gzip.compress(b"B\n"))
+    with pytest.raises(errors.UserError, match=r"has both train.de and train.de.gz: leave one"):
+        _read(tmp_path)
+
+
 def test_tab_separated(tmp_path):
     (tmp_path / "train.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))
     assert _read(tmp_path) == PAIRS
@@ -54,6 +82,11 @@ def test_tab_separated(tmp_path):
 
 def test_translation_units(tmp_path):
     (tmp_path / "train.tmx").write_text(TMX)
+    assert _read(tmp_path) == PAIRS
+
+
+def test_translation_units_in_a_namespace(tmp_path):
+    (tmp_path / "train.tmx").write_text(TMX.replace("<tmx", '<tmx xmlns="http://example/tmx14"', 1))
     assert _read(tmp_path) == PAIRS
 
 

@@ -11,6 +11,9 @@ def test_codes():
     for wrong in ("en", "en,de,fr", "English,German", ""):
         with pytest.raises(errors.UserError, match="as en,de"):
             cleaning.Cleaning(languages=wrong)
+    for unknown in ("en,nb", "eng,de"):
+        with pytest.raises(errors.UserError, match=r"knows no '(nb|eng)'"):
+            cleaning.Cleaning(languages=unknown)
 
 
 def test_pairs_in_other_languages_are_dropped():

@@ -25,9 +25,10 @@ SMALL = config.HParams(
         dataclasses.replace(SMALL, attention_function="additive"),
         dataclasses.replace(SMALL, attention_bias=True, start_vector=True, source_eos=False),
         dataclasses.replace(SMALL, embeddings="separate", source_vocab_size=35),
+        dataclasses.replace(SMALL, parallel_heads=4),
     ],
     ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"]
-    + ["of OpenNMT-tf", "vocabularies of both sides"],
+    + ["of OpenNMT-tf", "vocabularies of both sides", "parallel heads"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61)

@@ -3,7 +3,10 @@
 import dataclasses
 import os
 
-from t2t_lite import config
+import pytest
+
+from t2t_lite import config, errors
+from t2t_lite.data import pipeline, token_batches
 from t2t_lite.train import cost, memory
 
 
@@ -18,6 +21,22 @@ def test_memory_by_hand():
     assert batch == 4 * (4 * 276 + 2 * (40 + 2 * 84 + 96))
     parts = dataclasses.replace(hparams, max_tokens_per_device=12)  # two pairs
     assert memory.needed(parts, 8, batch=4, source=5, target=6) == (weights, batch // 2)
+
+
+def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
+    hparams = config.HParams(num_heads=4, num_encoder_layers=1, num_decoder_layers=1)
+    assert memory.needed_to_evaluate(hparams, 8, source=26_112, target=5) == 16 * 26_112**2
+    assert memory.needed_to_evaluate(hparams, 9_000, source=5, target=6) == 2 * 6 * 9_000
+    shape = token_batches.Shape(8, 10, 10)
+    monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
+    monkeypatch.setattr(memory, "available", lambda: 10**10)
+    for longest, is_refused in [(shape, False), (token_batches.Shape(1, 26_112, 5), True)]:
+        monkeypatch.setattr(pipeline, "eval_shapes", lambda *_, longest=longest, **__: [longest])
+        if is_refused:
+            with pytest.raises(errors.UserError, match="longest texts have 26,112 source and 5 "):
+                memory.check(None, "data", hparams=hparams, vocab_size=8)
+        else:
+            memory.check(None, "data", hparams=hparams, vocab_size=8)
 
 
 def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):
