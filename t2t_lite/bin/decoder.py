@@ -100,7 +100,7 @@ def _run() -> None:
     with command.quiet_import():
         from t2t_lite.decode import devices, translator
         from t2t_lite.run import output_dir
-    if FLAGS.decode_interactive:
+    if FLAGS.decode_interactive and not changes.get("sampling"):
         beam_size = output_dir.read(FLAGS.output_dir).hparams.beam_size
         changes = {"return_beams": changes.get("beam_size", beam_size), **changes}
     one_by_one = FLAGS.decode_interactive or FLAGS.stream
@@ -136,6 +136,10 @@ def _check_flags() -> None:
         )
     if given[0] in ("--decode_from_file", "--score_file") and not FLAGS.decode_to_file:
         raise errors.UserError(f'{given[0]} needs --decode_to_file ("-" is the standard output)')
+    if FLAGS.decode_interactive and FLAGS.decode_to_file:
+        raise errors.UserError(
+            "--decode_interactive answers on the screen: leave out --decode_to_file"
+        )
     if FLAGS.score_file == FLAGS.decode_from_file == "-":
         raise errors.UserError("the standard input is one file: --score_file or --decode_from_file")
     if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
@@ -194,10 +198,14 @@ def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it comes."""
     from t2t_lite.decode import files
 
-    write = files.writer(model, _form())
+    write, report = files.writer(model, _form()), files.Report()
     for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
         (translation,) = model.translate([text], first_index=index)
-        _write([write(translation, index)])
+        result = files.result(translation, write(translation, index))
+        _write([result.text])
+        report.lossy += text_files.REPLACEMENT in text
+        report.count(index + 1, result)
+    _print_remarks(report)
 
 
 def _decode_split(model: "translator.Translator") -> None:
@@ -234,6 +242,9 @@ def _score(model: "translator.Translator") -> None:
 
     scores = _path(FLAGS.score_file)
     source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
+    if FLAGS.decode_to_file != "-":
+        for path in filter(None, (scores, source)):
+            files.refuse_one_file(path, FLAGS.decode_to_file)
     pairs, total = files.read_pairs(scores, source), files.count_lines(scores)
     with _progress() as show:
         if FLAGS.decode_to_file == "-":
@@ -286,14 +297,15 @@ def _print_remarks(report: "files.Report") -> None:
     if report.truncated:
         numbers = ", ".join(map(str, report.truncated_lines))
         more = ", ..." if report.truncated > len(report.truncated_lines) else ""
+        which = f": {numbers}{more}" if numbers else ""  # Beam names none
         print(
-            f"{report.truncated:,} lines were longer than max_source_length and were cut: "
-            f"{numbers}{more}",
+            f"{report.truncated:,} lines were longer than max_source_length and were cut{which}",
             file=sys.stderr,
         )
     if report.kept_as:
         print(
-            f"what an interrupted run of other lines or other settings left is in {report.kept_as}",
+            "what an interrupted run of other lines or other settings left, or a damaged one, is "
+            f"in {report.kept_as}",
             file=sys.stderr,
         )
 

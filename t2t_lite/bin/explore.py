@@ -184,12 +184,14 @@ def _about(run: "output_dirs.OutputDir", model: "translator.Translator") -> dict
 
 
 def _write(answers: "Answers") -> None:
+    from t2t_lite.decode import files
     from t2t_lite.explore import saving
 
     if os.path.isdir(FLAGS.html):
         raise errors.UserError(f"{FLAGS.html} is a folder: give a file to write to")
     texts = [FLAGS.text] if FLAGS.text is not None else []
     if FLAGS.decode_from_file:
+        files.refuse_one_file(FLAGS.decode_from_file, FLAGS.html)
         texts = list(text_files.read_lines(FLAGS.decode_from_file))
         if len(texts) > _MOST_TEXTS:
             raise errors.UserError(

@@ -11,7 +11,6 @@ error or Ctrl-C give the same command again: if it writes a file, it does the li
 missing. With --version they come from the same version of the model.
 """
 
-import collections
 import contextlib
 import dataclasses
 import itertools
@@ -19,7 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from absl import flags
 
@@ -118,23 +117,37 @@ class _Cut:
 class _Cuts:
     """What was cut off of the lines that were asked for."""
 
-    def __init__(self):
-        self._cuts: dict[str, _Cut] = collections.defaultdict(_Cut)
+    _WORDS: ClassVar[dict[str, str]] = {
+        "truncated": "were longer than max_source_length and were cut",
+        "unfinished": "have an output cut off at the length limit",
+        "cut": "have an input or an output that was cut off",
+    }
 
-    def add(self, number: int, answer: "client.Answer") -> None:
-        """Count a line, numbered from 1, by its answer."""
-        if answer.input_truncated:
-            self._cuts["were longer than max_source_length and were cut"].add(number)
-        if answer.finished and not answer.finished[0]:
-            self._cuts["have an output cut off at the length limit"].add(number)
-        if answer.truncated and answer.input_truncated is None:
-            self._cuts["have an input or an output that was cut off"].add(number)
+    def __init__(self):
+        self._cuts = {mark: _Cut() for mark in self._WORDS}
+
+    def add(self, number: int, marks: Sequence[str]) -> None:
+        """Count a line, numbered from 1, by the marks of its answer."""
+        for mark, cut in self._cuts.items():
+            if mark in marks:
+                cut.add(number)
 
     def report(self) -> None:
         """Print a line for each kind."""
-        for what, cut in self._cuts.items():
-            numbers = ", ".join(map(str, cut.first)) + (", ..." if cut.count > _NAMED else "")
-            print(f"{cut.count:,} lines {what}: {numbers}", file=sys.stderr)
+        for mark, cut in self._cuts.items():
+            if cut.count:
+                numbers = ", ".join(map(str, cut.first)) + (", ..." if cut.count > _NAMED else "")
+                print(f"{cut.count:,} lines {self._WORDS[mark]}: {numbers}", file=sys.stderr)
+
+
+def _marks(answer: "client.Answer") -> tuple[str, ...]:
+    """Return what was cut off, as `_Cuts` calls it."""
+    marks = {
+        "truncated": answer.input_truncated,
+        "unfinished": answer.finished and not answer.finished[0],
+        "cut": answer.truncated and answer.input_truncated is None,
+    }
+    return tuple(mark for mark, is_true in marks.items() if is_true)
 
 
 def _query() -> None:
@@ -189,7 +202,7 @@ def _stream(translator: "client.Client") -> None:
         for number, answer in enumerate(translator.stream(_lines()), start=1):
             file.write(_line(answer).encode() + b"\n")
             file.flush()
-            cuts.add(number, answer)
+            cuts.add(number, _marks(answer))
     cuts.report()
 
 
@@ -212,11 +225,14 @@ def _translate_file(translator: "client.Client") -> None:
         try:
             for window in _windows(_lines()):
                 results = kept.begin(window)
+                for place, result in sorted(results.items()):
+                    cuts.add(total + place + 1, result.marks)
                 missing = [place for place in range(len(window)) if place not in results]
                 answers = translator.stream(window[place] for place in missing)
                 for place, answer in zip(missing, answers):
-                    kept.add([(place, _line(answer))])
-                    cuts.add(total + place + 1, answer)
+                    result = journal.Result(_line(answer), _marks(answer))
+                    kept.add([(place, result)])
+                    cuts.add(total + place + 1, result.marks)
                     asked += 1
                     shown.update(asked)
                 total += len(window)
@@ -236,7 +252,8 @@ def _translate_file(translator: "client.Client") -> None:
         print(f"{total - asked:,} lines came from the interrupted run before", file=sys.stderr)
     if kept.kept_as:
         print(
-            f"what an interrupted run of other lines or another model left is in {kept.kept_as}",
+            "what an interrupted run of other lines or another model left, or a damaged one, is in "
+            f"{kept.kept_as}",
             file=sys.stderr,
         )
     cuts.report()

@@ -35,11 +35,11 @@ class Report:
     lossy: int = 0  # not valid UTF-8
     resumed: int = 0  # already there from an interrupted run
     done: int = 0  # decoded by this run
-    truncated: int = 0  # of these, inputs longer than max_source_length
+    truncated: int = 0  # of both, inputs longer than max_source_length
     truncated_lines: list[int] = dataclasses.field(default_factory=list)  # the first, from 1
-    unfinished: int = 0  # of these, outputs cut off at the length limit
-    repaired: int = 0  # of these, a parser's outputs that were no trees
-    tokens: int = 0  # of the best outputs
+    unfinished: int = 0  # of both, outputs cut off at the length limit
+    repaired: int = 0  # of both, a parser's outputs that were no trees
+    tokens: int = 0  # of the best outputs of this run
     seconds: float = 0.0
     kept_as: os.PathLike[str] | None = None  # the copy of a journal that did not fit
 
@@ -48,11 +48,14 @@ class Report:
         """The number of lines still to decode, of those that are known."""
         return (self.total or self.lines) - self.blank - self.resumed - self.done
 
-    def cut_input(self, number: int) -> None:
-        """Count an input that was cut, by its line's number."""
-        self.truncated += 1
-        if self.truncated <= _NAMED:
-            self.truncated_lines = sorted([*self.truncated_lines, number])
+    def count(self, number: int, result: journal.Result) -> None:
+        """Count what was cut or repaired of a line, by its number from 1."""
+        self.unfinished += "unfinished" in result.marks
+        self.repaired += "repaired" in result.marks
+        if "truncated" in result.marks:
+            self.truncated += 1
+            if self.truncated <= _NAMED:
+                self.truncated_lines = sorted([*self.truncated_lines, number])
 
 
 # Called with the report so far after every batch.
@@ -128,29 +131,26 @@ def decode(
     write = writer(model, form)
     for first, window in _windows(lines, first_line):
         results = kept.begin(window) if kept else {}
-        _count(report, window, results)
+        _count(report, window, results, first)
         missing = ["" if place in results else text for place, text in enumerate(window)]
         for batch in model.translate_batches(missing, first_index=first):
-            new = [(place, write(item, first + place)) for place, item in batch]
-            for place, item in batch:
-                if item.truncated:
-                    report.cut_input(first + place + 1)
+            new = [(place, result(item, write(item, first + place))) for place, item in batch]
+            for place, each in new:
+                report.count(first + place + 1, each)
             report.done += len(batch)
-            report.unfinished += sum(not item.finished for _, item in batch)
-            report.repaired += sum(item.repairs > 0 for _, item in batch)
             report.tokens += sum(len(item.ids) for _, item in batch)
             report.seconds = time.monotonic() - start
             _keep(results, new, kept)
             progress(report)
         # A blank line's output is the same whatever the model; most often it is nothing.
         blanks = {
-            place: write(translator.BLANK, first + place)
+            place: journal.Result(write(translator.BLANK, first + place))
             for place in range(len(window))
             if place not in results
         }
         if kept:
-            _keep(results, [(place, text) for place, text in blanks.items() if text], kept)
-        yield from ({**blanks, **results}[place] for place in range(len(window)))
+            _keep(results, [(place, each) for place, each in blanks.items() if each.text], kept)
+        yield from ({**blanks, **results}[place].text for place in range(len(window)))
 
 
 def score_file(
@@ -184,7 +184,7 @@ def score_pairs(
     for first, window in _windows(pairs):
         texts = ["\t".join(pair) for pair in window]
         results = kept.begin(texts) if kept else {}
-        _count(report, texts, results)
+        _count(report, texts, results, first)
         report.blank = 0  # a blank output has a probability too
         missing = [place for place in range(len(window)) if place not in results]
         inputs, outputs = ([window[place][side] for place in missing] for side in (0, 1))
@@ -193,16 +193,15 @@ def score_pairs(
             for index, score in batch:
                 place = missing[index]
                 figures = f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}"
-                new.append((place, figures))
+                marks = {"truncated": score.truncated, "unfinished": score.target_truncated}
+                new.append((place, _marked(figures, marks)))
                 report.tokens += score.num_tokens
-                report.unfinished += score.target_truncated
-                if score.truncated:
-                    report.cut_input(first + place + 1)
+                report.count(first + place + 1, new[-1][1])
             report.done += len(batch)
             report.seconds = time.monotonic() - start
             _keep(results, new, kept)
             progress(report)
-        yield from (results[place] for place in range(len(window)))
+        yield from (results[place].text for place in range(len(window)))
 
 
 def count_lines(path: Path) -> int | None:
@@ -264,6 +263,16 @@ def writer(
     return lambda translation, _: line(translation, is_nbest=is_nbest)
 
 
+def result(translation: translator.Translation, output: str) -> journal.Result:
+    """Return what is kept of a translation: its output as it is written, and its marks."""
+    marks = {
+        "truncated": translation.truncated,
+        "unfinished": not translation.finished,
+        "repaired": translation.repairs > 0,
+    }
+    return _marked(output, marks)
+
+
 def lines_of(outputs: Iterable[str]) -> Iterator[str]:
     """Yield the lines of outputs: one each, or in the form "moses" one for each hypothesis."""
     for output in outputs:
@@ -289,18 +298,31 @@ def _write(
         report.kept_as = kept.kept_as
 
 
-def _keep(results: dict[int, str], new: list[tuple[int, str]], kept: journal.Journal | None):
+def _marked(output: str, marks: dict[str, bool]) -> journal.Result:
+    return journal.Result(output, tuple(mark for mark, is_true in marks.items() if is_true))
+
+
+def _keep(
+    results: dict[int, journal.Result],
+    new: list[tuple[int, journal.Result]],
+    kept: journal.Journal | None,
+) -> None:
     results.update(new)
     if kept:
         kept.add(new)
 
 
-def _count(report: Report, window: list[str], results: dict[int, str]) -> None:
+def _count(
+    report: Report, window: list[str], results: dict[int, journal.Result], first: int
+) -> None:
+    """Count a window's lines, and those that an interrupted run has done."""
     is_blank = [not text.strip() for text in window]
     report.lines += len(window)
     report.blank += sum(is_blank)
     report.lossy += sum(text_files.REPLACEMENT in text for text in window)
     report.resumed += sum(not is_blank[place] for place in results)
+    for place, each in sorted(results.items()):
+        report.count(first + place + 1, each)
 
 
 def _windows(lines: Iterable[Any], start: int = 0) -> Iterator[tuple[int, list[Any]]]:
@@ -323,4 +345,4 @@ def identity(model: translator.Translator) -> dict[str, Any]:
 def refuse_one_file(source: Path, target: Path) -> None:
     """Raise UserError where the output would take the input's place."""
     if os.path.isfile(source) and os.path.exists(target) and os.path.samefile(source, target):
-        raise errors.UserError(f"{target} is what is decoded: give another file to write to")
+        raise errors.UserError(f"{target} is what is read: give another file to write to")

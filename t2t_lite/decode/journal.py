@@ -2,14 +2,16 @@
 
 A job works through its lines in windows. Beside the file that is to be written, `<file>.partial`
 has lines of JSON: first what the job is, then of each window its number of lines and their digest,
-and behind that its results as they come:
+and behind that its results as they come: the window's number, the line's place in it, the output,
+and marks of what is to be said of it:
 
     {"model": ...}
     {"lines": 20000, "sha256": "..."}
-    [17, "Ein Hund rennt."]
+    [0, 17, "Ein Hund rennt."]
+    [0, 16, "Zwei Hunde", "unfinished"]
 
 Only one window is ever held in memory. A journal that was made for another job, or for other lines,
-is copied under another name first.
+is copied under another name first; so is one whose earlier windows are damaged.
 """
 
 import fcntl
@@ -19,9 +21,16 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from t2t_lite import errors
+
+
+class Result(NamedTuple):
+    """What came of a line: the output, and marks of what is to be said of it at the end."""
+
+    text: str
+    marks: tuple[str, ...] = ()
 
 
 class Journal:
@@ -62,13 +71,13 @@ class Journal:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    def begin(self, lines: Sequence[str]) -> dict[int, str]:
+    def begin(self, lines: Sequence[str]) -> dict[int, Result]:
         """Begin the next window; return the results that it has already, by place in the window."""
         results = self._begin(lines)
         self._lengths.append(len(lines))
         return results
 
-    def _begin(self, lines: Sequence[str]) -> dict[int, str]:
+    def _begin(self, lines: Sequence[str]) -> dict[int, Result]:
         window = {"lines": len(lines), "sha256": _digest(lines)}
         if self._next_window is None:
             self._file.write(f"\n{json.dumps(window)}\n")
@@ -77,23 +86,34 @@ class Journal:
         if old.header == window:
             return old.results
         # Other lines: what was made of those before stays, the rest is another job's.
-        self._keep_copy()
-        os.truncate(self.path, old.start)
-        self._old_windows, self._next_window = iter(()), None
+        self._cut(old)
         return self._begin(lines)
 
-    def add(self, results: Iterable[tuple[int, str]]) -> None:
+    def add(self, results: Iterable[tuple[int, Result]]) -> None:
         """Note results of the window by place; they are handed to the system when this returns."""
+        number = len(self._lengths) - 1
         # The line feed in front ends a line that an interruption tore.
-        self._file.writelines(f"\n{json.dumps([place, text])}" for place, text in results)
+        lines = [
+            f"\n{json.dumps([number, place, text, *marks])}" for place, (text, marks) in results
+        ]
+        if lines and self._next_window is not None:
+            # Only damage leaves a line open before a later window; appended, it would be in that.
+            self._cut(self._next_window)
+        self._file.writelines(lines)
         self._file.flush()
+
+    def _cut(self, window: "_Window") -> None:
+        """Copy the journal, and remove a window and those behind it."""
+        self._keep_copy()
+        os.truncate(self.path, window.start)
+        self._old_windows, self._next_window = iter(()), None
 
     def outputs(self) -> Iterator[str]:
         """Yield the result of every line in order, "" where a line has none."""
         self._file.flush()
         # A journal of more lines than came this time has windows that nobody began.
         for length, window in zip(self._lengths, _windows(self.path)):
-            yield from (window.results.get(place, "") for place in range(length))
+            yield from (window.results.get(place, Result("")).text for place in range(length))
 
     @property
     def is_empty(self) -> bool:
@@ -123,12 +143,12 @@ class _Window:
     def __init__(self, header: dict[str, Any], start: int):
         self.header = header
         self.start = start
-        self.results: dict[int, str] = {}
+        self.results: dict[int, Result] = {}
 
 
 def _windows(path: pathlib.Path) -> Iterator[_Window]:
     """Yield a journal's windows; lines that were torn are passed over."""
-    window, position = None, 0
+    window, count, position = None, 0, 0
     with path.open("rb") as file:
         for number, line in enumerate(file):
             start, position = position, position + len(line)
@@ -139,13 +159,24 @@ def _windows(path: pathlib.Path) -> Iterator[_Window]:
             if number and isinstance(entry, dict) and {"lines", "sha256"} <= entry.keys():
                 if window:
                     yield window
-                window = _Window(entry, start)
-            elif window and isinstance(entry, list) and len(entry) == 2:
-                place, text = entry
-                if isinstance(place, int) and isinstance(text, str):
-                    window.results[place] = text
+                window, count = _Window(entry, start), count + 1
+            elif window:
+                window.results.update(_results(entry, count - 1))
     if window:
         yield window
+
+
+def _results(entry: Any, number: int) -> dict[int, Result]:
+    """Return the result that a line of JSON holds, by place, if it is of the window of a number.
+
+    One of another window stands there where that window's own header is lost.
+    """
+    match entry:
+        case [int(window), int(place), str(text), *marks] if window == number:
+            return {place: Result(text, tuple(mark for mark in marks if isinstance(mark, str)))}
+        case [int(place), str(text)]:  # as they were before they had numbers and marks
+            return {place: Result(text)}
+    return {}
 
 
 def _open_locked(path: pathlib.Path, target: pathlib.Path) -> IO[str]:

@@ -66,6 +66,7 @@ class Attention:
             for kind in KINDS
         }
         translation = {
+            "text": "",
             "source": self.source_tokens,
             "target": self.target_tokens,
             "start": pieces.START,

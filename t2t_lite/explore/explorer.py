@@ -18,6 +18,7 @@ from t2t_lite import errors
 from t2t_lite.decode import translator
 from t2t_lite.explore import attending, document, parses, pieces, search_tree
 from t2t_lite.tasks import parsing
+from t2t_lite.tasks import task as tasks
 from t2t_lite.text import vocabulary as vocabularies
 
 # Analyses whose weights are kept: one on the page, and the one before it.
@@ -170,7 +171,11 @@ class Explorer:
             "max_length": tree.max_length,
             "hypotheses": tree.hypotheses,
             "extensions": [
-                {**dataclasses.asdict(e), "token": pieces.of_id(targets, e.token)}
+                {
+                    **dataclasses.asdict(e),
+                    "token": pieces.of_id(targets, e.token),
+                    "text": targets.decode(tree.ids(e.number)),
+                }
                 for e in tree.extensions
                 if search_tree.exists(e)
             ],
@@ -190,7 +195,7 @@ class Explorer:
         given = None
         if target is not None and source_ids:
             source_ids, target_ids = attending.ids_of(self.model, text, target)
-            given = self._given(source_ids, target_ids, target)
+            given = self._given(source_ids, target_ids)
         output = given["text"] if given else translated.text
         result = {
             "text": text,
@@ -217,8 +222,10 @@ class Explorer:
             "alignment": list(hypothesis.alignment or ()),
         }
 
-    def _given(self, source_ids, target_ids, text: str) -> dict[str, Any]:
-        """Return a given output as a hypothesis; its score is that which a search would give."""
+    def _given(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[str, Any]:
+        """Return a given output as a hypothesis; text and score are those a search would give."""
+        source = tasks.EncodedText(list(source_ids), truncated=False)
+        text, repairs = self.model.task.decode(target_ids, source)
         told = self.model.force_ids(translator.pad([source_ids]), translator.pad([target_ids]))
         logs, places = (tensor.numpy()[0].tolist() for tensor in told)
         penalty = float(search_tree.length_penalty(len(target_ids), self.model.options))
@@ -229,6 +236,7 @@ class Explorer:
                 score=sum(logs) / penalty,
                 ids=tuple(target_ids),
                 finished=ends,
+                repairs=repairs,
                 token_scores=tuple(logs),
                 alignment=tuple(places),
             )

@@ -84,7 +84,12 @@ class ExportExplorer:
         with self._lock:
             (outputs,) = self._export.nbest([text])
         seconds = time.perf_counter() - start
-        is_blank = not any(output.text for output in outputs)
+        if not outputs:
+            raise errors.UserError(
+                f"{self._name} gives no output of this text: its weights are too large, or no "
+                "numbers; export another checkpoint"
+            )
+        is_blank = not text.strip()
         given = None if target is None or is_blank else self._given(text, target)
         output = given["text"] if given else outputs[0].text
         return {

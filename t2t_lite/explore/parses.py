@@ -10,10 +10,12 @@ import collections
 import re
 from typing import Any
 
+from t2t_lite import errors
 from t2t_lite.parsing import evalb, trees
 from t2t_lite.tasks import parsing
 
 _PARAMETERS = evalb.COLLINS
+MAX_LEVELS = 400  # of a drawn tree: Python writes some 480 as JSON
 
 
 def compare(predicted: str, gold: str | None) -> dict[str, Any]:
@@ -22,6 +24,8 @@ def compare(predicted: str, gold: str | None) -> dict[str, Any]:
     Args:
       predicted: a tree as text; "" where there is none.
       gold: a tree as text, None where there is none.
+
+    Raises UserError for a tree of more than MAX_LEVELS.
     """
     tree = trees.parse(predicted) if predicted else None
     if gold is None:
@@ -115,6 +119,10 @@ def _drawn(tree: trees.Tree, statuses: list[str] | None) -> dict[str, Any]:
             phrase = {"label": node.label, "status": status, "children": []}
             opened[-1]["children"].append(phrase)
             opened.append(phrase)
+            if len(opened) > MAX_LEVELS:
+                raise errors.UserError(
+                    f"a tree has more than {MAX_LEVELS} levels: it is too deep to be shown"
+                )
         else:
             opened.pop()
     return root["children"][0]

@@ -136,6 +136,7 @@ class Client:
 
     def translate(self, texts: Sequence[str]) -> list[Answer]:
         """Return the answers to texts, sent as one request."""
+        _refuse_one_text(texts)
         tensors = self.predict({"inputs": list(texts)})
         try:
             answers = _answers(tensors)
@@ -150,6 +151,10 @@ class Client:
 
     def stream(self, texts: Iterable[str]) -> Iterator[Answer]:
         """Yield the answers in order, with several requests in flight."""
+        _refuse_one_text(texts)  # here, since a generator would wait until it is asked
+        return self._stream(texts)
+
+    def _stream(self, texts: Iterable[str]) -> Iterator[Answer]:
         waiting: collections.deque[futures.Future[list[Answer]]] = collections.deque()
         for batch in _batches(texts, self._batch_size):
             waiting.append(self._threads.submit(self.translate, batch))
@@ -168,6 +173,12 @@ class Client:
             timeout=self._timeout,
             retries=self._retries,
         )
+
+
+def _refuse_one_text(texts: Iterable[str]) -> None:
+    """Raise TypeError for one text, whose letters would be taken for texts."""
+    if isinstance(texts, str):
+        raise TypeError("expected a list of texts, got one text")
 
 
 def retry(

@@ -144,11 +144,14 @@ def _remove_leftovers(export_dir: pathlib.Path) -> None:
 
 def _publish(temporary: pathlib.Path, export_dir: pathlib.Path) -> pathlib.Path:
     """Give a complete export the next number."""
+    number = max(versions(export_dir), default=0)
     while True:
-        target = export_dir / str(max(versions(export_dir), default=0) + 1)
+        number += 1
+        target = export_dir / str(number)
         try:
             os.rename(temporary, target)
             return target
         except OSError:
-            if not target.exists():  # another export took the number between the two lines
+            # A file may be called so, or another export has taken the number meanwhile.
+            if not os.path.lexists(target):
                 raise

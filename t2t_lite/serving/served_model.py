@@ -18,7 +18,7 @@ from t2t_lite import errors
 from t2t_lite.serving import batcher, exported, protocol, session
 
 Arrays = dict[str, np.ndarray]
-_LOAD_TRIES = 5  # a version's folder may still be copied
+_LOAD_TRIES = 5  # of a folder that does not change: one that does is still being copied
 
 
 class Choice(NamedTuple):
@@ -129,6 +129,7 @@ class Model:
         self._report = report
         self._served: dict[int, Version] = {}
         self._failures: collections.Counter[int] = collections.Counter()
+        self._last_changes: dict[int, int] = {}  # of versions that cannot be loaded yet
         self._ended: dict[int, str] = {}  # why versions are not served, "" if by their age
         for number, path in self._wanted().items():
             self._served[number] = self._load(path)
@@ -162,7 +163,11 @@ class Model:
             return  # the folder is away: what is served stays
         served = dict(self._served)
         for number in sorted(wanted.keys() - served.keys()):
-            if self._failures[number] < _LOAD_TRIES:
+            last_change = _last_change(wanted[number])
+            if self._last_changes.setdefault(number, last_change) != last_change:
+                self._last_changes[number] = last_change
+                self._failures[number] = 0
+            elif self._failures[number] < _LOAD_TRIES:
                 try:
                     served[number] = self._load(wanted[number])
                 except Exception as error:
@@ -216,6 +221,17 @@ class Model:
     def _load(self, path: pathlib.Path) -> Version:
         parameters = batcher.Parameters.read(path, **self._gathering)
         return Version(path, parameters, num_threads=self._num_threads, warm_up=self._warm_up)
+
+
+def _last_change(folder: pathlib.Path) -> int:
+    """Return when anything in a folder last changed; 0 if a file went while this looked.
+
+    By ctime, which a copy cannot set to that of the original.
+    """
+    try:
+        return max(path.stat().st_ctime_ns for path in (folder, *folder.rglob("*")))
+    except FileNotFoundError:
+        return 0
 
 
 def not_found(name: str, number: int | None) -> protocol.Refused:

@@ -1,6 +1,7 @@
 """t2t-lite-decoder: files, pipes, splits, scores, what goes on after an interruption."""
 
 import concurrent.futures
+import io
 import os
 import pty
 import select
@@ -121,6 +122,46 @@ def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
 
 
 @pytest.mark.integration
+@pytest.mark.parametrize("overwritten", ["in", "ref"])
+def test_what_is_scored_is_not_overwritten(run, tmp_path, capsys, overwritten):
+    for name in ("in", "ref"):
+        (tmp_path / name).write_text(f"{name}\n")
+    args = [NAME, f"--output_dir={run}", f"--decode_from_file={tmp_path / 'in'}"]
+    args += [f"--score_file={tmp_path / 'ref'}", f"--decode_to_file={tmp_path / overwritten}"]
+    assert decoder_command.main(args) == 1
+    assert f"{overwritten} is what is read: give another file" in capsys.readouterr().err
+    assert (tmp_path / overwritten).read_text() == f"{overwritten}\n"
+
+
+@pytest.mark.integration
+def test_a_stream_tells_what_was_cut(run, monkeypatch, capsysbinary):
+    text = b"a\n" + b"a dog runs in the park\n" * 2
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
+    flags = ["--stream", "--decode_from_file=-", "--decode_to_file=-"]
+    flags.append("--decode_hparams=beam_size=2,max_source_length=4")
+    assert decoder_command.main([NAME, f"--output_dir={run}", *flags]) == 0
+    said = capsysbinary.readouterr().err
+    assert b"2 lines were longer than max_source_length and were cut: 2, 3\n" in said
+
+
+def test_cut_lines_that_nobody_numbered_are_counted(capsys):
+    decoder_command._print_remarks(files.Report(truncated=3))  # as Beam gives it
+    said = capsys.readouterr().err
+    assert said == "3 lines were longer than max_source_length and were cut\n"
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(("sampling", "num_outputs"), [("false", 3), ("true", 1)])
+def test_a_prompt_shows_the_best_of_a_beam_but_one_draw(run, monkeypatch, sampling, num_outputs):
+    models = []
+    monkeypatch.setattr(decoder_command.prompt, "converse", models.append)
+    flags = ["--decode_interactive", f"--decode_hparams=beam_size=3,sampling={sampling}"]
+    assert decoder_command.main([NAME, f"--output_dir={run}", *flags]) == 0
+    (model,) = models
+    assert model.options.return_beams == num_outputs
+
+
+@pytest.mark.integration
 def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
     # A terminal of its own: Ctrl-C (\x03) drops a line, Ctrl-D (\x04) ends.
     main_end, child_end = pty.openpty()
@@ -165,6 +206,11 @@ def _read_until(descriptor, wanted, seen=b""):
         (["--output_dir={run}"], 1, "expected one of --decode_from_file"),
         (["--output_dir={run}", "--split=test", "--decode_interactive"], 1, "expected one of"),
         (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),
+        (
+            ["--output_dir={run}", "--decode_interactive", "--decode_to_file=out"],
+            1,
+            "leave out --decode_to_file",
+        ),
         (["--output_dir={run}", "--split=test", "--decode_hparams=alfa=1"], 1, "mean alpha"),
         (["--output_dir={run}", "--split=test"], 1, "run t2t-lite-datagen"),
         (["--output_dir={run}", "--split=test", "--target_language=German"], 1, "a language code"),

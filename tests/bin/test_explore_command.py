@@ -74,6 +74,14 @@ def test_an_export_shows_what_it_answers_with(exported, tmp_path, capsys):
     assert "--output_dir" in content["about"]["missing"]
 
 
+def test_the_texts_are_not_overwritten(run, tmp_path, capsys):
+    source = tmp_path / "in"
+    source.write_text("a dog runs\n")
+    assert _explore(run, f"--decode_from_file={source}", f"--html={source}") == 1
+    assert "in is what is read: give another file" in capsys.readouterr().err
+    assert source.read_text() == "a dog runs\n"
+
+
 @pytest.mark.parametrize(
     "flags",
     [

@@ -140,6 +140,19 @@ def test_what_is_done_is_kept_and_not_asked_again(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
+def test_what_was_cut_before_an_interruption_is_told(
+    server, translations, failing, tmp_path, capsys
+):
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text(f"{tiny_run.SENTENCES[4]}\n{tiny_run.SENTENCES[3]}\n", "utf-8")
+    flags = [f"--decode_from_file={source}", f"--decode_to_file={target}", "--in_flight=1"]
+    failing(tiny_run.SENTENCES[3], errors.UserError("gone"))
+    assert _query(server, *flags) == 1
+    failing(None, None)
+    assert _query(server, *flags) == 0
+    assert capsys.readouterr().err.splitlines()[-1:] == _remarks([translations[4]])
+
+
 def test_another_models_answers_are_not_gone_on_with(server, failing, expected, tmp_path, capsys):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("".join(f"{text}\n" for text in [*tiny_run.SENTENCES, ""]), "utf-8")

@@ -74,7 +74,7 @@ def test_mistakes_are_one_line(run_dir, source, tmp_path, capsys):
     for other, target, message in [
         (tmp_path / "in.gz", tmp_path / "out", "expected a plain file"),
         (tmp_path / "empty", tmp_path / "out", "is empty"),
-        (source, source, "is what is decoded"),
+        (source, source, "is what is read"),
         ("-", tmp_path / "out", "is for --decode_from_file=FILE"),
     ]:
         assert _decode(run_dir, other, target, flag)

@@ -157,6 +157,23 @@ def test_windows_change_nothing_and_their_results_are_kept(model, tmp_path, monk
     assert _lines(target) == _expected(model, lines)
 
 
+def test_what_was_cut_before_an_interruption_is_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "WINDOW", 4)
+    decode_options = options.for_model(
+        tiny_run.HPARAMS, beam_size=2, batch_size=2, max_source_length=6
+    )
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
+    whole = files.decode_lines(model, LINES, tmp_path / "whole")
+    assert whole.truncated > 2
+    assert whole.unfinished > 2
+    with pytest.raises(_InterruptedError):
+        files.decode_lines(model, LINES, tmp_path / "out", progress=_interrupt_after(3))
+    resumed = files.decode_lines(model, LINES, tmp_path / "out")
+    assert resumed.resumed == 6
+    for name in ("truncated", "truncated_lines", "unfinished", "repaired"):
+        assert getattr(resumed, name) == getattr(whole, name)
+
+
 def test_blank_lines_have_as_many_columns_as_others(tmp_path):
     decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2, return_beams=2)
     model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
@@ -195,15 +212,54 @@ def test_the_source_is_not_overwritten(model, tmp_path):
 
 def test_a_journal_survives_several_interruptions(tmp_path):
     job, lines = {"name": "job"}, ["x"] * 6
+    results = [journal.Result("a\nb", ("unfinished",)), journal.Result("\u2028")]
     for start in (0, 2, 4):
         with journal.Journal(tmp_path / "out", job) as kept:
             assert sorted(kept.begin(lines)) == list(range(start))
-            kept.add([(start, "a\nb"), (start + 1, "\u2028")])
+            kept.add([(start, results[0]), (start + 1, results[1])])
     with journal.Journal(tmp_path / "out", job) as kept:
-        assert kept.begin(lines) == {i: ["a\nb", "\u2028"][i % 2] for i in range(6)}
+        assert kept.begin(lines) == {i: results[i % 2] for i in range(6)}
         assert list(kept.outputs()) == ["a\nb", "\u2028"] * 3
     with journal.Journal(tmp_path / "out", {"name": "other"}) as kept:
         assert kept.begin(lines) == {}
+
+
+def _in_capitals(target, windows):
+    """Do the job "a line in capitals" by a journal, which stays; return the outputs."""
+    with journal.Journal(target, {"name": "job"}) as kept:
+        for window in windows:
+            results = kept.begin(window)
+            missing = [place for place, text in enumerate(window) if text and place not in results]
+            kept.add([(place, journal.Result(window[place].upper())) for place in missing])
+        return list(kept.outputs())
+
+
+def test_a_lost_line_of_a_journal_changes_no_output(tmp_path):
+    windows = [["a", "", "b"], ["c", "d", "e"], ["f"]]
+    expected = ["A", "", "B", "C", "D", "E", "F"]
+    assert _in_capitals(tmp_path / "out", windows) == expected
+    content = (tmp_path / "out.partial").read_bytes()
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines):
+        target = tmp_path / f"out{number}"
+        # as a power cut leaves it
+        damaged = b"\n".join([*lines[:number], b"\0" * len(line), *lines[number + 1 :]])
+        target.with_name(f"out{number}.partial").write_bytes(damaged)
+        assert _in_capitals(target, windows) == expected
+    first = lines.index(b'[0, 0, "A"]')
+    assert (tmp_path / f"out{first}.partial.1").exists()  # with what was behind it
+
+
+def test_a_journal_of_the_earlier_form_is_gone_on_with(tmp_path):
+    lines = ["a", "b", "c"]
+    with journal.Journal(tmp_path / "out", {"name": "job"}) as kept:
+        kept.begin(lines)
+    with (tmp_path / "out.partial").open("a") as file:
+        file.write('\n[1, "B"]\n[2, "to')
+    with journal.Journal(tmp_path / "out", {"name": "job"}) as kept:
+        assert kept.begin(lines) == {1: journal.Result("B")}
+        kept.add([(0, journal.Result("A")), (2, journal.Result("C"))])
+        assert list(kept.outputs()) == ["A", "B", "C"]
 
 
 def _translation(*texts):

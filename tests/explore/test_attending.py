@@ -1,5 +1,10 @@
 """The weights shown are those computed: by a direct computation, tensor2tensor, and the search."""
 
+import base64
+import html
+import json
+import re
+
 import golden_numbers
 import numpy as np
 import pytest
@@ -99,6 +104,22 @@ def test_names_fit_the_arrays(model):
         np.testing.assert_allclose(getattr(found, kind).sum(axis=-1), 1, atol=1e-5)
     # nobody looks ahead
     assert np.triu(found.decoder[0, 0], 1).max() == 0
+
+
+def test_a_notebooks_figure_has_the_data_that_it_asks_for(model):
+    figure = attending.attention(model, TEXT)
+    page = html.unescape(figure._repr_html_())
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*)</script>', page)
+    content = json.loads(data)
+    (saved,) = content["texts"]
+    # The address names no text, so that the page takes the only one: its translation, then the
+    # weights of that translation's text.
+    assert saved["translation"]["text"] == saved["text"] == ""
+    assert saved["translation"]["target"] == list(figure.target_tokens)
+    for kind in attending.KINDS:
+        (layer,) = map(base64.b64decode, saved["attention"][kind])
+        weights = np.frombuffer(layer, "<u2") / 65535
+        np.testing.assert_allclose(weights, getattr(figure, kind)[0].ravel(), atol=1e-5)
 
 
 def test_a_given_target_is_looked_at(model):

@@ -10,7 +10,10 @@ import pytest
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.explore import attending, saving, server
+from t2t_lite.decode import options, translator
+from t2t_lite.explore import attending, explorer, saving, server
+from t2t_lite.tasks import translation
+from t2t_lite.text import piece_vocabulary
 
 TEXT = tiny_run.SENTENCES[2]
 
@@ -48,6 +51,42 @@ def test_attention_is_that_of_the_arrays(page):
         assert status == 200
         weights = np.frombuffer(data, "<u2").reshape(getattr(expected, kind)[0].shape) / 65535
         np.testing.assert_allclose(weights, getattr(expected, kind)[0], atol=1e-5)
+
+
+def test_a_searchs_extensions_are_told_as_text(page):
+    """Whatever the vocabulary: here subword-nmt's, whose pieces say where a word goes on."""
+    pieces = ["<pad>", "</s>", "<unk>", *"abcdefgh", *(f"{letter}@@" for letter in "abcdefgh")]
+    task = translation.Translation(
+        piece_vocabulary.PieceVocabulary(piece_vocabulary.joined(pieces, codes="#version: 0.2"))
+    )
+    decode_options = options.for_model(tiny_run.HPARAMS, return_beams=4)
+    model = translator.Translator(tiny_run.model(vocab_size=19), task, decode_options)
+    answers = explorer.Explorer(model)
+    search = answers.search("abc de")
+    texts = {each["number"]: each["text"] for each in search["extensions"]}
+    assert [texts[number] for number in search["hypotheses"]] == [
+        each["text"] for each in answers.translation("abc de")["hypotheses"]
+    ]
+    assert any("@@" in each["token"] for each in search["extensions"])
+    assert not any("@@" in text for text in texts.values())
+
+
+def test_a_given_tree_may_be_in_its_linear_form(parser_page):
+    body = {"text": "a dog runs", "target": "(S (NP XX XX )NP (VP XX )VP )S"}
+    status, answer, _ = _ask(parser_page, "api/translation", body)
+    found = json.loads(answer)
+    assert status == 200, found
+    assert found["given"]["text"] == "(S (NP (XX a) (XX dog)) (VP (XX runs)))"
+    assert found["parse"]["figures"]["f1"] == 100
+
+
+@pytest.mark.parametrize(("levels", "status"), [(300, 200), (500, 400)])
+def test_a_deep_tree_is_shown_or_refused(parser_page, levels, status):
+    target = "(S " + "(NP " * (levels - 1) + "(XX a)" + ")" * levels
+    found, answer, _ = _ask(parser_page, "api/translation", {"text": "a", "target": target})
+    assert found == status
+    if status == 400:
+        assert "more than 400 levels" in json.loads(answer)["error"]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ _LINES = [f"line {i}" for i in range(7)]
 _CHUNKS = [
     b"\n",
     b"\n[0, 1]\n",
+    b"\n[0, 1, 2]\n",
+    b'\n[0, 1, "x", 2, []]\n',
     b'\n[true, "x"]\n',
     b'\n[-1, "x"]\n',
     b"\n" + b"[" * 9_000 + b"\n",
@@ -30,12 +32,12 @@ def _run(target, lines, size, *, stop_after=None):
     with journal.Journal(target, _JOB) as kept:
         for number, window in enumerate(_windows(lines, size)):
             results = kept.begin(window)
-            resumed += results.values()
+            resumed += [result.text for result in results.values()]
             missing = [place for place in range(len(window)) if place not in results]
             for done, place in enumerate(missing):
                 if stop_after == (number, done):
                     return None, resumed
-                kept.add([(place, window[place].upper())])
+                kept.add([(place, journal.Result(window[place].upper()))])
         outputs = list(kept.outputs())
         kept.delete()
     return outputs, resumed
@@ -78,6 +80,19 @@ def test_a_journal_that_was_cut_off_anywhere_costs_no_output(folder, data):
     end = data.draw(st.integers(0, len(content)))
     tail = data.draw(st.sampled_from([b"", b"\0" * 50, b"\xff\xfe", b"\n", b"[1, "]))
     target.with_name("cut.partial").write_bytes(content[:end] + tail)
+    with inputs.answered():
+        assert _run(target, _LINES, 3)[0] == [line.upper() for line in _LINES]
+
+
+@given(st.data())
+def test_a_block_of_zeros_costs_no_output(folder, data):
+    target = folder / "zeros"
+    _clear(target)
+    content = _partial(folder)
+    start = data.draw(st.integers(0, len(content)))
+    end = data.draw(st.integers(start, len(content)))
+    damaged = content[:start] + b"\0" * (end - start) + content[end:]
+    target.with_name("zeros.partial").write_bytes(damaged)
     with inputs.answered():
         assert _run(target, _LINES, 3)[0] == [line.upper() for line in _LINES]
 

@@ -155,6 +155,15 @@ def test_stream_keeps_the_order_with_several_in_flight(monkeypatch):
     assert sorted(echo.sizes) == [2, *[3] * 11]
 
 
+@pytest.mark.parametrize("method", ["translate", "stream"])
+def test_one_text_is_no_list_of_texts(method):
+    with (
+        client.Client("localhost:1", "m") as translator,
+        pytest.raises(TypeError, match="expected a list of texts, got one text"),
+    ):
+        getattr(translator, method)("a dog")
+
+
 @pytest.mark.parametrize(
     ("status", "details", "says"),
     [

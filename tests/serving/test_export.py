@@ -145,10 +145,23 @@ def test_a_version_taken_meanwhile_is_passed_over(tmp_path):
     (tmp_path / "2").mkdir()
     (tmp_path / "2" / "saved_model.pb").touch()
     (tmp_path / ".incomplete-1").mkdir()
-    numbers = iter([[1], [1, 2]])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(export, "versions", lambda path: next(numbers))
+        patch.setattr(export, "versions", lambda path: [1])
         assert export._publish(tmp_path / ".incomplete-1", tmp_path) == tmp_path / "3"
+
+
+def test_a_file_that_has_a_versions_name_is_passed_over(tmp_path, monkeypatch):
+    tried = []
+
+    def rename(source, target):
+        tried.append(target)
+        assert len(tried) < 9, "it tries for ever"
+        os.replace(source, target)
+
+    (tmp_path / "1").touch()
+    (tmp_path / ".incomplete-1").mkdir()
+    monkeypatch.setattr(os, "rename", rename)
+    assert export._publish(tmp_path / ".incomplete-1", tmp_path) == tmp_path / "2"
 
 
 def test_mistakes_write_nothing(run_dir, tmp_path):

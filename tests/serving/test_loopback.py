@@ -200,6 +200,22 @@ def test_a_damaged_version_is_reported_and_the_old_one_serves_on(export_dir, tmp
     model.close()
 
 
+def test_a_version_that_is_copied_slowly_is_served_when_it_is_whole(export_dir, tmp_path):
+    shutil.copytree(export_dir / "1", tmp_path / "1")
+    model = served_model.Model(tmp_path, warm_up=False)
+    (tmp_path / "2").mkdir()
+    for number in range(8):
+        (tmp_path / "2" / f"part{number}").touch()
+        time.sleep(0.02)  # more than a file system's clock needs to go on
+        model.refresh()
+    assert model.newest.number == 1
+    shutil.copytree(export_dir / "1", tmp_path / "2", dirs_exist_ok=True)
+    model.refresh()
+    model.refresh()
+    assert model.newest.number == 2
+    model.close()
+
+
 def test_labels_choose_what_is_served(export_dir, tmp_path):
     for number in ("1", "0002", "3"):
         shutil.copytree(export_dir / "1", tmp_path / number)

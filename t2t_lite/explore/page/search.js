@@ -36,7 +36,7 @@ export function searchView({ search, state, addressOf }) {
       table(title, ["Step", "Rank", "After", "Token", "Log-probability", "Score", "What became of it"],
         shownSteps.flatMap((step) => columns.get(step).map((each, rank) => [
           String(step + 1), String(rank + 1),
-          each.parent === null ? "start" : words(each.parent, byNumber),
+          each.parent === null ? "start" : byNumber.get(each.parent).text,
           shown(each.token), fixed(each.log_probability, 3), fixed(each.score, 3),
           FATES[each.fate] + (each.is_best ? "; of the best output" : ""),
         ])), { class: "words" })),
@@ -47,12 +47,6 @@ function group(extensions) {
   const columns = new Map();
   for (const each of extensions) columns.set(each.step, [...(columns.get(each.step) ?? []), each]);
   return columns;
-}
-
-function words(number, byNumber) {
-  const pieces = [];
-  for (let each = byNumber.get(number); each; each = byNumber.get(each.parent)) pieces.unshift(each.token);
-  return pieces.join("").replaceAll("▁", " ").trim();
 }
 
 function penalty({ penalty: effect, alpha }) {
@@ -96,7 +90,7 @@ function draw(steps, columns, byNumber, first, title) {
     }
     const score = each.fate === "lives" || each.fate === "fell out" ? each.log_probability : each.score;
     boxes.push(svg("g", { class: `extension ${classOf(each)}`, transform: `translate(${x} ${y})` },
-      svg("title", {}, `${words(number, byNumber)}: log-probability ${fixed(each.log_probability, 3)}, score ${fixed(each.score, 3)}; ${FATES[each.fate]}`),
+      svg("title", {}, `${each.text}: log-probability ${fixed(each.log_probability, 3)}, score ${fixed(each.score, 3)}; ${FATES[each.fate]}`),
       svg("rect", { ...BOX, rx: each.fate === "finished" || each.fate === "pushed out" ? 14 : 3 }),
       svg("text", { x: 7, y: 18, "font-size": 12 }, clipped(shown(each.token), 8)),
       svg("text", { x: BOX.width - 6, y: 18, "font-size": 10, "text-anchor": "end" }, fixed(score, 1))));
