@@ -39,7 +39,8 @@ def additive(queries: tf.Tensor, keys: tf.Tensor, vectors: tf.Tensor) -> tf.Tens
       vectors: v of each head, [H, K].
 
     Memory is that of the scores and of 2^18 sums q + k, or those of one query where they are more,
-    in training too: the gradient computes tanh again.
+    in training too: the gradient computes tanh again. Up to 8 queries are computed at once, and
+    their tanh is kept for the gradient.
     """
     keys_BHKS = tf.transpose(keys, [0, 1, 3, 2])
     if (queries.shape[2] or _FEW + 1) <= _FEW:

@@ -23,7 +23,8 @@ class Noise:
         """Return a mask of `shape`: 0 with probability `rate`, else 1 / (1 - rate).
 
         Sixteen random bits an element are compared with rate * 2^16, a rate exact to 1e-5; a
-        uniform float an element takes twice the bits and a conversion.
+        uniform float an element takes twice the bits and a conversion. The scale is of `dtype`: in
+        bfloat16 off by up to 0.2 %.
         """
         self._sites += 1
         size = tf.reduce_prod(shape)

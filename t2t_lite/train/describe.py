@@ -28,20 +28,6 @@ _TABLE_3_VOCABULARY = (
     "Table 3's figures fit a vocabulary of about 41,000 (the big model's one of 36,000), though "
     "Section 5.1 says about 37,000"
 )
-_SIZES = (
-    "d_model",
-    "d_ff",
-    "num_heads",
-    "d_k",
-    "d_v",
-    "num_encoder_layers",
-    "num_decoder_layers",
-    "position_encoding",
-    "embeddings",
-    "attention_function",
-    "attention_window",
-    "parallel_heads",
-)
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
 _LENGTH = 25  # tokens a sentence where operations are counted: WMT's mean, about
 
@@ -174,8 +160,7 @@ def row_of(hparams: config.HParams, hparams_set: str) -> str | None:
         original = registry.hparams(hparams_set)
     except errors.UserError:
         return None
-    is_same = all(getattr(hparams, name) == getattr(original, name) for name in _SIZES)
-    return hparams_set if is_same else None
+    return hparams_set if config.model(hparams) == config.model(original) else None
 
 
 def as_json(description: Description) -> dict[str, Any]:

@@ -79,14 +79,16 @@ class Evaluator:
 
     def evaluate(self) -> Figures:
         """Return the figures of the model as it is now."""
-        counts = [0.0, 0.0, 0.0]
+        counts, h = [0.0, 0.0, 0.0], self._hparams
         batches = pipeline.eval_batches(
             self._problem,
             self._data_dir,
             "dev",
-            batch_tokens=min(self._hparams.batch_tokens, 4096),  # bounds the logits' memory
-            max_length=self._hparams.max_length,
-            max_buckets=self._hparams.max_buckets,
+            batch_tokens=min(
+                h.batch_tokens, h.max_tokens_per_device or 4096, 4096
+            ),  # of the logits
+            max_length=h.max_length,
+            max_buckets=h.max_buckets,
         )
         for batch in batches:
             counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]

@@ -27,11 +27,12 @@ def check(
     *,
     hparams: config.HParams,
     vocab_size: int,
+    workers: int = 1,
 ) -> None:
     """Raise UserError where training, or evaluating dev, needs more memory than the machine has.
 
-    The system would kill the process without a word. A GPU's memory is not counted: when that is
-    full, TensorFlow says so.
+    The system would kill the process without a word. Of several workers each computes its share of
+    a batch. A GPU's memory is not counted: when that is full, TensorFlow says so.
     """
     if tf.config.list_physical_devices("GPU"):
         return
@@ -47,7 +48,7 @@ def check(
             subword_sampling=hparams.subword_sampling,
         )
     needs = [
-        needed(hparams, vocab_size, batch=batch, source=source, target=target)
+        needed(hparams, vocab_size, batch=-(-batch // workers), source=source, target=target)
         for batch, source, target in shapes
     ]
     weights, batch = max(needs)

@@ -72,7 +72,13 @@ def prepare(
     )
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
     _check_steps(directory, hparams.train_steps)
-    memory.check(problem, data_dir, hparams=hparams, vocab_size=run.vocab_size)
+    memory.check(
+        problem,
+        data_dir,
+        hparams=hparams,
+        vocab_size=run.vocab_size,
+        workers=devices.num_workers(strategy),
+    )
     return trainer.Training(
         problem,
         task,

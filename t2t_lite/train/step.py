@@ -114,10 +114,12 @@ class TrainStep:
         return self._parts(rows, source, batch["targets"].shape[1])
 
     def _parts(self, rows: int, source: int, target: int) -> int:
-        rows = -(-rows // self._strategy.num_replicas_in_sync)
-        tokens = rows * max(source, target) * cost.passes(self._hparams)
         limit = self._hparams.max_tokens_per_device
-        return min(rows, -(-tokens // limit)) if limit else 1
+        if not limit:
+            return 1
+        rows = -(-rows // self._strategy.num_replicas_in_sync)
+        rows_of_part = max(1, limit // (max(source, target) * cost.passes(self._hparams)))
+        return -(-rows // rows_of_part)
 
     def rows_of_worker(self, rows: int, source: int, target: int) -> slice:
         """Return which rows of a global batch the replicas of this process compute."""

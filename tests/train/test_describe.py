@@ -74,7 +74,8 @@ def test_the_command_needs_no_data(capsys):
     assert "encoder self-attention" in text
     assert "65 million" in text
     assert "FLOPs" in text
-    changed = ["--describe", "--hparams_set=transformer_base", "--hparams=d_ff=64"]
-    assert trainer.main(["t2t-lite-trainer", *changed]) == 0
-    assert "Table 3" not in capsys.readouterr().out
+    for change in ("d_ff=64", "logits_bias=true"):
+        changed = ["--describe", "--hparams_set=transformer_base", f"--hparams={change}"]
+        assert trainer.main(["t2t-lite-trainer", *changed]) == 0
+        assert "Table 3" not in capsys.readouterr().out
     assert trainer.main(["t2t-lite-trainer", "--describe"]) == 2

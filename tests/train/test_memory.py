@@ -39,6 +39,20 @@ def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
             memory.check(None, "data", hparams=hparams, vocab_size=8)
 
 
+def test_each_of_several_workers_needs_its_share(monkeypatch):
+    hparams = config.HParams(num_encoder_layers=1, num_decoder_layers=1)
+    shape = token_batches.Shape(800, 25, 25)
+    for name in ("bucket_shapes", "eval_shapes"):
+        monkeypatch.setattr(pipeline, name, lambda *_, **__: [shape])
+    whole, quarter = (
+        sum(memory.needed(hparams, 8, batch=batch, source=25, target=25)) for batch in (800, 200)
+    )
+    monkeypatch.setattr(memory, "available", lambda: (whole + quarter) // 2)
+    memory.check(None, "data", hparams=hparams, vocab_size=8, workers=4)
+    with pytest.raises(errors.UserError, match=r"training .* needs at least"):
+        memory.check(None, "data", hparams=hparams, vocab_size=8)
+
+
 def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert 1 << 24 < memory.available() <= whole

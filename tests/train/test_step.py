@@ -80,6 +80,21 @@ def test_devices_and_micro_batches_change_nothing(plain, changes, kwargs):
         np.testing.assert_allclose(value, plain[1][name], atol=1e-5, err_msg=name)
 
 
+@pytest.mark.parametrize(
+    ("rows", "length", "limit", "r_drop", "parts"),
+    [
+        (96, 250, 256, 0, 96),
+        (248, 100, 150, 0, 248),
+        (96, 256, 1000, 0, 32),
+        (96, 256, 1030, 2, 48),
+    ],
+)
+def test_a_part_keeps_its_limit_where_one_row_does(rows, length, limit, r_drop, parts):
+    hparams = dataclasses.replace(TINY, max_tokens_per_device=limit, r_drop=r_drop)
+    ids = tf.zeros([rows, length], tf.int32)
+    assert _train_step(hparams)[0].micro_batches({"inputs": ids, "targets": ids}) == parts
+
+
 def test_r_drop_without_dropout_changes_nothing(plain):
     losses, weights = _trajectory(dataclasses.replace(TINY, r_drop=5.0, max_tokens_per_device=30))
     np.testing.assert_allclose(losses, plain[0], atol=1e-5)
