@@ -46,7 +46,9 @@ for pair in "$@"; do
   [[ "$pair" == *=* ]] || fail 2 "expected EXPORT_DIR NAME, or NAME=EXPORT_DIR of each model; got $pair"
   [[ "$name" =~ ^[A-Za-z0-9_.-]+$ ]] || fail 2 "a model's name is letters, digits, _ . and -; got '$name'"
   [[ " ${names[*]:-} " != *" $name "* ]] || fail 2 "two models are called $name"
-  compgen -G "$folder/[0-9]*/saved_model.pb" > /dev/null \
+  [[ "$folder" != *[\'\\]* ]] || fail 2 "a folder's name cannot have ' or \\ here; got $folder"
+  exports=("$folder"/[0-9]*/saved_model.pb)
+  [[ -e "${exports[0]}" ]] \
     || fail 1 "$folder holds no export: run t2t-lite-exporter --export_dir=$folder"
   names+=("$name")
   folders+=("$(cd "$folder" && pwd)")

@@ -19,17 +19,22 @@ if [ ${#hosts[@]} = 0 ] || [ $# -lt 2 ]; then
   exit 2
 fi
 shift
-workers=$(printf '"%s", ' "${hosts[@]}")
+workers=$(printf '"%s", ' "${hosts[@]##*@}") # without the users
 
 pids=()
-# -tt: where this ends, so does the terminal there, and the trainer saves and stops.
+# -tt: where this ends, so does the terminal there, and the trainer saves and stops. The bar that it
+# draws on a terminal comes here as lines.
 for index in "${!hosts[@]}"; do
   config="{\"cluster\": {\"worker\": [${workers%, }]}, \"task\": {\"type\": \"worker\", \"index\": $index}}"
   ssh -tt "${hosts[index]%:*}" "TF_CONFIG=$(printf %q "$config") $(printf '%q ' "$@")" \
-    < /dev/null > >(sed -u "s/^/${hosts[index]}: /") 2>&1 &
+    < /dev/null > >(stdbuf -oL tr '\r' '\n' | sed -u "s/^/${hosts[index]}: /") 2>&1 &
   pids+=($!)
 done
 trap 'kill "${pids[@]}" 2>/dev/null || true' INT TERM HUP
+# 255 is ssh's own, 126 and 127 are of a command that is not there: the others would wait for that host.
+for _ in "${pids[@]}"; do
+  wait -n || case $? in 255 | 126 | 127) kill "${pids[@]}" 2> /dev/null || true ;; esac
+done
 status=0
 for pid in "${pids[@]}"; do
   wait "$pid" || status=$?

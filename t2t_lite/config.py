@@ -280,6 +280,7 @@ def from_json(path: pathlib.Path) -> HParams:
         values = json.loads(path.read_text("utf-8"))
         for name in _RETIRED:
             values.pop(name, None)
+        fields.refuse_unknown(HParams, values, path)
         return HParams(**values)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path.parent} is no output_dir: it has no {path.name}") from error

@@ -20,7 +20,7 @@ import math
 import numbers
 import shlex
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from t2t_lite import errors
@@ -134,6 +134,16 @@ def _items(text: str, flag: str) -> list[str]:
         return [item for item in lexer if item]
     except ValueError:
         raise errors.UserError(f"{flag}: a double quote is opened and not closed") from None
+
+
+def refuse_unknown(options_class: type, values: Iterable[str], path: object) -> None:
+    """Raise UserError where a file at `path` has values of fields that the class does not have."""
+    names = {field.name for field in dataclasses.fields(options_class)}
+    if unknown := sorted(set(values) - names):
+        raise errors.UserError(
+            f"{path} has {', '.join(unknown)}, which this version of t2t-lite does not know: it is "
+            "of a later version"
+        )
 
 
 def _by_name(options_class: type) -> dict[str, dataclasses.Field]:

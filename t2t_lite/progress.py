@@ -1,5 +1,6 @@
 """How far long work is: a bar on a terminal, elsewhere a plain line now and then."""
 
+import os
 import time
 from typing import IO
 
@@ -22,6 +23,9 @@ class Progress:
       stream: where to show it; None: nowhere.
       first: how much was done before.
       announce: whether a plain line says at once that the work begins.
+
+    `reader_has_left` becomes true, and nothing is shown any more, when a pipe's reader ends: Ctrl-C
+    ends `tee` before the work is saved.
     """
 
     def __init__(
@@ -32,6 +36,7 @@ class Progress:
         self._first = first
         self._start = self._line_time = time.monotonic()
         self._bar = None
+        self.reader_has_left = False
         if stream is not None and stream.isatty():
             self._bar = tqdm.tqdm(
                 desc=name, initial=first, unit="", file=stream, dynamic_ncols=True
@@ -72,7 +77,12 @@ class Progress:
         if self._bar is not None:
             self._bar.write(text, file=self._stream)
         elif self._stream is not None:
-            print(text, file=self._stream, flush=True)
+            try:
+                print(text, file=self._stream, flush=True)
+            except BrokenPipeError:
+                # What is left in the stream's buffer has to go somewhere at the end.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+                self._stream, self.reader_has_left = None, True
 
     def close(self) -> None:
         """Leave the bar as it stands."""

@@ -13,8 +13,10 @@ and is found by name: `registry.problem("wmt14_ende")`, `registry.hparams("trans
 
 import difflib
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
+import os
 import pathlib
 import pkgutil
 import re
@@ -93,15 +95,14 @@ def load_user_dir(directory: str) -> None:
     its modules may import each other relatively. Raises UserError where it is no folder, and for a
     mistake in it.
     """
-    path = pathlib.Path(directory).expanduser().resolve()
+    path = pathlib.Path(os.path.abspath(pathlib.Path(directory).expanduser()))
     if not path.is_dir():
         raise errors.UserError(f"--t2t_usr_dir={directory} is not a folder")
-    name = path.name
+    name = path.name  # a link's own
     if not name.isidentifier():
         raise errors.UserError(f"--t2t_usr_dir={directory}: its name must be a Python identifier")
     if name not in sys.modules:
-        if importlib.util.find_spec(name) is not None and not (path.parent / name).samefile(path):
-            raise errors.UserError(f"--t2t_usr_dir={directory}: a module {name} exists already")
+        _refuse_taken(name, importlib.util.find_spec(name), path, directory)
         sys.path.insert(0, str(path.parent))
         _USER_DIRS.append(path)
         try:
@@ -109,16 +110,36 @@ def load_user_dir(directory: str) -> None:
         except Exception as error:
             for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
                 del sys.modules[module]  # so that the next call does not take it for loaded
+            _forget(name)
             raise errors.UserError(
                 f"--t2t_usr_dir={directory}: {user_mistake(error) or error}"
             ) from error
         finally:
             sys.path.remove(str(path.parent))
-    folders = [pathlib.Path(entry).resolve() for entry in sys.modules[name].__path__]
-    if path not in folders:
+    else:
+        _refuse_taken(name, sys.modules[name].__spec__, path, directory)
+
+
+def _forget(package: str) -> None:
+    """Take back what a package has registered."""
+    for registered in (_PROBLEMS, _HPARAMS):
+        for name, one in list(registered.items()):
+            if f"{one.__module__}.".startswith(f"{package}."):
+                del registered[name]
+                registered.pop(f"{name}_rev", None)
+
+
+def _refuse_taken(
+    name: str,
+    spec: importlib.machinery.ModuleSpec | None,
+    path: pathlib.Path,
+    directory: str | os.PathLike[str],
+) -> None:
+    """Raise UserError where the name of a user's folder is that of another module."""
+    folders = spec.submodule_search_locations or [] if spec else [path]
+    if not any(path.samefile(folder) for folder in folders if os.path.exists(folder)):
         raise errors.UserError(
-            f"--t2t_usr_dir={directory}: the module name {name} is taken by {folders[0]}; "
-            "rename the folder"
+            f"--t2t_usr_dir={directory}: there is another Python module {name}; rename the folder"
         )
 
 

@@ -16,6 +16,7 @@ exit "${STATUS:-0}"
 """
 SSH = """#!/usr/bin/env bash
 [ "$1" = -tt ] || exit 9
+[ "$2" != lost ] || exit 255
 shift 2
 exec sh -c "$*"  # as the shell of the other host takes one line
 """
@@ -77,6 +78,16 @@ def test_ssh_starts_one_worker_on_each_host(run, monkeypatch):
     _check(lines, ["a:2222", "b:99"], "--x=1 2 --y=$z", monkeypatch)
     assert run("train_ssh.sh", "a", "--", "t2t-lite-trainer", STATUS="3")[0] == 3
     assert run("train_ssh.sh", "a", "b")[0] == 2
+
+
+def test_ssh_takes_users_who_are_no_part_of_the_address(run, monkeypatch):
+    _, lines = run("train_ssh.sh", "me@a", "me@b:99", "--", "t2t-lite-trainer", "--x")
+    _check(lines, ["a:2222", "b:99"], "--x", monkeypatch)
+
+
+def test_a_host_that_cannot_be_reached_ends_all(run):
+    status, _ = run("train_ssh.sh", "a", "lost", "--", "sleep", "1000")
+    assert status != 0
 
 
 def test_slurm_starts_one_worker_on_each_node_and_waits_again_after_a_stop(run, monkeypatch):

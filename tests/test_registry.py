@@ -63,10 +63,36 @@ def test_a_missing_folder_is_named():
         registry.load_user_dir("nowhere")
 
 
-def test_a_taken_module_name_is_refused(tmp_path):
-    (tmp_path / "json").mkdir()
-    with pytest.raises(errors.UserError, match="json"):
-        registry.load_user_dir(str(tmp_path / "json"))
+@pytest.mark.parametrize("name", ["json", "string", "signal", "tensorflow"])
+def test_a_taken_module_name_is_refused(tmp_path, name):
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "__init__.py").touch()
+    with pytest.raises(errors.UserError, match=f"there is another Python module {name}; rename"):
+        registry.load_user_dir(str(tmp_path / name))
+
+
+def test_a_link_has_its_own_name(tmp_path):
+    (tmp_path / "my-problems").mkdir()
+    (tmp_path / "usr_link").symlink_to(tmp_path / "my-problems")
+    registry.load_user_dir(str(tmp_path / "usr_link"))
+    assert "usr_link" in sys.modules
+
+
+def test_what_stood_beside_a_mistake_can_be_loaded_again(tmp_path):
+    folder = tmp_path / "usr_mended"
+    folder.mkdir()
+    (folder / "a.py").write_text(
+        "from t2t_lite import config, registry\n"
+        "@registry.register_hparams\n"
+        "def transformer_mended():\n"
+        "    return config.HParams()\n"
+    )
+    (folder / "b.py").write_text("def x(:\n")
+    with pytest.raises(errors.UserError, match=r"b\.py, line 1: SyntaxError"):
+        registry.load_user_dir(str(folder))
+    (folder / "b.py").write_text("y = 1\n")
+    registry.load_user_dir(str(folder))
+    assert registry.hparams("transformer_mended") == config.HParams()
 
 
 @pytest.mark.parametrize(

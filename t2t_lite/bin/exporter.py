@@ -20,13 +20,7 @@ flags.DEFINE_string("output_dir", None, "The training run.", flag_values=FLAGS)
 flags.DEFINE_string(
     "export_dir", None, "The folder of versions; made if missing.", flag_values=FLAGS
 )
-flags.DEFINE_string(
-    "checkpoint_path",
-    None,
-    "A checkpoint, a folder of some (the newest is taken), or several with commas: an ensemble. "
-    "Default: the newest of the run.",
-    flag_values=FLAGS,
-)
+command.define_checkpoint_path(FLAGS)
 flags.DEFINE_string(
     "decode_hparams",
     "",

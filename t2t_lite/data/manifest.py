@@ -204,7 +204,7 @@ def difference(data_dir: pathlib.Path, entry: dict[str, Any], *, hashes: bool) -
     size = path.stat().st_size
     if size != entry["bytes"]:
         return f"has {size} bytes in {path.name}, not {entry['bytes']}"
-    if hashes and "sha256" in entry and file_entry(path)["sha256"] != entry["sha256"]:
+    if hashes and "sha256" in entry and text_files.sha256(path) != entry["sha256"]:
         return f"has other contents in {path.name}"
     return ""
 

@@ -38,6 +38,9 @@ _WINDOW = 4096  # pairs that are packed together
 _GROWTH = 2
 _BLOCK = 256  # records that are parsed by one call
 _READ_BYTES = 1 << 18  # of a shard at a time
+FEATURES = {  # of a record
+    side: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for side in ("inputs", "targets")
+}
 
 Path = str | os.PathLike[str]
 
@@ -384,11 +387,9 @@ def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Data
     """Return {"inputs", "targets"} of blocks of records, ragged int32 [block, None], as the problem
     reads them."""
     inputs, targets = ("targets", "inputs") if problem.is_reversed else ("inputs", "targets")
-    feature = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-    features = {"inputs": feature, "targets": feature}
 
     def parse(block: tf.Tensor) -> dict[str, tf.RaggedTensor]:
-        parsed = tf.io.parse_example(block, features)
+        parsed = tf.io.parse_example(block, FEATURES)
         return {
             "inputs": tf.cast(parsed[inputs], tf.int32),
             "targets": tf.cast(parsed[targets], tf.int32),

@@ -106,14 +106,9 @@ def index(problem: problems.Problem, data_dir: pipeline.Path) -> Index:
 
 
 def _measure(paths: Sequence[pathlib.Path]) -> dict[str, np.ndarray]:
-    features = {
-        name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-        for name in ("inputs", "targets")
-    }
-
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def measure(records: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        parsed = tf.io.parse_example(records, features)
+        parsed = tf.io.parse_example(records, pipeline.FEATURES)
         lengths = [parsed[name].row_lengths() for name in ("inputs", "targets")]
         return tf.strings.length(records), tf.cast(tf.stack(lengths, axis=1), tf.int32)
 
@@ -215,11 +210,8 @@ class SharedBatches:
         """Return inputs and targets, filled in these rows."""
         # Of a batch of few rows a worker may have none; TensorFlow would not know what they are of.
         records = tf.constant(self._index.records(pairs[rows.start : rows.stop]), tf.string)
-        features = {
-            name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in self._sides
-        }
         with tf.device("CPU"):
-            parsed = tf.io.parse_example(records, features)
+            parsed = tf.io.parse_example(records, pipeline.FEATURES)
             padding = [[rows.start, shape.batch - rows.stop], [0, 0]]
             return {
                 side: tf.pad(

@@ -18,7 +18,6 @@ import hashlib
 import json
 import pathlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,24 +50,17 @@ class Job:
     cleaning: cleaning.Cleaning
 
 
-class Encoded(NamedTuple):
-    """A chunk's records sorted by shard, their index, and the chunk's figures for the manifest."""
-
-    index: np.ndarray
-    records: list[bytes]
-    report: dict[str, Any]
-
-    def part(self, shard: int) -> tuple[np.ndarray, list[bytes]]:
-        """Return the index and the records that belong to a shard."""
-        column = self.index["shard"]
-        low, high = bisect.bisect_left(column, shard), bisect.bisect_right(column, shard)
-        return self.index[low:high], self.records[low:high]
-
-
-def encode(
-    job: Job, first: int, inputs: Sequence[str], targets: Sequence[str], *, model_bytes: bytes
-) -> Encoded:
-    """Encode the pairs number `first`, first + 1, ... of the corpus."""
+def encode_chunk(
+    job: Job,
+    chunk: int,
+    first: int,
+    inputs: Sequence[str],
+    targets: Sequence[str],
+    *,
+    model_bytes: bytes,
+) -> None:
+    """Encode a chunk, the pairs number `first`, first + 1, ... of the corpus, and spill it by
+    shard."""
     vocab = _vocabulary(model_bytes)
     overlong = [i for i, pair in enumerate(zip(inputs, targets)) if cleaning.is_overlong(*pair)]
     counts = collections.Counter(pairs=len(overlong))
@@ -95,54 +87,36 @@ def encode(
     by_shard = np.argsort(index["shard"], kind="stable")
     index = index[by_shard]
     index["end"] = np.cumsum([len(records[i]) for i in by_shard])
+    stem = job.work_dir / f"chunk-{chunk:05d}"
+    with text_files.replacing(stem.with_suffix(".records")) as file:
+        file.writelines(records[i] for i in by_shard)
+    with text_files.replacing(stem.with_suffix(".npy")) as file:
+        np.save(file, index)
     report = {
         "counts": counts,
         "dropped": dropped,
         "overlong": [first + i + 1 for i in overlong],  # which pairs of the corpus, from 1
     }
-    return Encoded(index, [records[i] for i in by_shard], report)
-
-
-def encode_chunk(
-    job: Job,
-    chunk: int,
-    first: int,
-    inputs: Sequence[str],
-    targets: Sequence[str],
-    *,
-    model_bytes: bytes,
-) -> None:
-    """Encode a chunk of the corpus and spill it by shard."""
-    encoded = encode(job, first, inputs, targets, model_bytes=model_bytes)
-    stem = job.work_dir / f"chunk-{chunk:05d}"
-    with text_files.replacing(stem.with_suffix(".records")) as file:
-        file.writelines(encoded.records)
-    with text_files.replacing(stem.with_suffix(".npy")) as file:
-        np.save(file, encoded.index)
-    text_files.write_json(chunk_report(job, chunk), encoded.report)
+    text_files.write_json(chunk_report(job, chunk), report)
 
 
 def gather_shard(job: Job, shard: int) -> None:
-    """Write one final shard from its part of every chunk."""
+    """Write one final shard from its part of every chunk, in the order of the chunks."""
     parts, records = [np.empty(0, _INDEX)], []
     for chunk in range(job.num_chunks):
         stem = job.work_dir / f"chunk-{chunk:05d}"
-        index = np.load(stem.with_suffix(".npy"), mmap_mode="r")
-        column = index["shard"]
+        of_chunk = np.load(stem.with_suffix(".npy"), mmap_mode="r")
+        column = of_chunk["shard"]
         low, high = bisect.bisect_left(column, shard), bisect.bisect_right(column, shard)
-        part = np.array(index[low:high])
+        part = np.array(of_chunk[low:high])
         parts.append(part)
-        start = int(index["end"][low - 1]) if low else 0
+        start = int(of_chunk["end"][low - 1]) if low else 0
         with open(stem.with_suffix(".records"), "rb") as file:
             file.seek(start)
             for end in part["end"].tolist():
                 records.append(file.read(end - start))
                 start = end
-    write_shard(job, shard, np.concatenate(parts), records)
-
-
-def write_shard(job: Job, shard: int, index: np.ndarray, records: Sequence[bytes]) -> None:
-    """Write one final shard of its pairs, which come in the order of the corpus's chunks."""
+    index = np.concatenate(parts)
     kept = np.arange(len(index))
     if job.cleaning.drop_duplicates:
         kept = np.unique(index["digest"], axis=0, return_index=True)[1]

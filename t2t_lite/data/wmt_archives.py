@@ -24,7 +24,6 @@ from typing import IO, Any, cast
 from urllib import parse
 
 from t2t_lite import errors, locks, progress
-from t2t_lite.data import manifest
 from t2t_lite.text import bitexts, text_files
 
 _TIMEOUT = 5  # seconds in which a host must answer
@@ -117,7 +116,7 @@ class Archives:
         One that TFDS has no checksum of is believed the first time, and its checksum is written
         beside it, as `sha256sum` writes it.
         """
-        digest = manifest.file_entry(path)["sha256"]
+        digest = text_files.sha256(path)
         beside = path.with_name(path.name + ".sha256")
         known = self._builder.url_infos.get(url)
         if known is None and not beside.is_file():

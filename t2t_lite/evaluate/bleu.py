@@ -23,6 +23,7 @@ from sacrebleu.metrics import base, bleu, chrf
 
 from t2t_lite import errors
 
+_LONG_WORDS = 16  # characters on average: no language that writes blanks has such
 NUM_RESAMPLES = 1000  # sacreBLEU's own default for intervals and for the paired test
 
 
@@ -54,9 +55,19 @@ class Comparison:
 
 
 def corpus_score(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return sacreBLEU's default figure (13a) alone: cheap enough for every evaluation."""
+    """Return sacreBLEU's default figure (13a) alone: cheap enough for every evaluation.
+
+    Of a language that writes no blanks it is BLEU of characters (sacreBLEU's "char"), since a line
+    of one word has no word pairs, and a perfect translation would have 0.
+    """
     check_counts({"the hypotheses": len(hypotheses), "the references": len(references)})
-    return bleu.BLEU(force=True).corpus_score(hypotheses, [references]).score
+    tokenize = "char" if has_no_blanks(references) else "13a"
+    return bleu.BLEU(tokenize=tokenize, force=True).corpus_score(hypotheses, [references]).score
+
+
+def has_no_blanks(lines: Sequence[str]) -> bool:
+    """Return whether a text has nearly no blanks, as Chinese, Japanese or Thai."""
+    return _LONG_WORDS * sum(line.count(" ") for line in lines) < sum(map(len, lines))
 
 
 def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -85,9 +96,12 @@ def scores(
     system = _forms(hypotheses, moses.tokenize_translation)
     truth = _forms(references, moses.tokenize)
     if confidence:
-        return [_bootstrap(protocol, [system], truth)[0][0] for protocol in _protocols(moses)]
+        return [
+            _bootstrap(protocol, [system], truth)[0][0]
+            for protocol in _protocols(moses, references)
+        ]
     results = []
-    for protocol in _protocols(moses):
+    for protocol in _protocols(moses, references):
         form, metric = protocol.form, protocol.metric
         value = metric.corpus_score(system[form], [truth[form]]).score
         signature = protocol.sign(metric.get_signature())
@@ -121,7 +135,7 @@ def compare(
     system = _forms(hypotheses, moses.tokenize_translation)
     truth = _forms(references, moses.tokenize)
     results = []
-    for protocol in _protocols(moses):
+    for protocol in _protocols(moses, references):
         (other, score), p_value = _bootstrap(protocol, [other_system, system], truth)
         p_value = 1.0 if score.value == other.value else p_value
         results.append(Comparison(score=score, other=other, p_value=p_value))
@@ -178,18 +192,19 @@ class _Protocol(NamedTuple):
         return signature.format()
 
 
-def _protocols(moses: "_Moses") -> Iterator[_Protocol]:
+def _protocols(moses: "_Moses", references: Sequence[str]) -> Iterator[_Protocol]:
+    remark = "a line without blanks is one word here: rather chrf2" * has_no_blanks(references)
     # force: sacreBLEU's warning that a text looks tokenized is wanted once, not with each metric.
-    yield _Protocol("bleu_13a", "plain", bleu.BLEU())
-    yield _Protocol("bleu_13a_lowercase", "plain", bleu.BLEU(lowercase=True, force=True))
-    yield _Protocol("bleu_intl", "plain", bleu.BLEU(tokenize="intl", force=True))
+    yield _Protocol("bleu_13a", "plain", bleu.BLEU(), remark=remark)
+    lowercase = bleu.BLEU(lowercase=True, force=True)
+    yield _Protocol("bleu_13a_lowercase", "plain", lowercase, remark=remark)
+    yield _Protocol("bleu_intl", "plain", bleu.BLEU(tokenize="intl", force=True), remark=remark)
     yield _Protocol("chrf2", "plain", chrf.CHRF())
-    multi_bleu = {"tokenize": "none", "smooth_method": "none", "force": True}
-    yield _Protocol("bleu_moses", "moses", bleu.BLEU(**multi_bleu), moses.labels, moses.remark)
+    multi_bleu = bleu.BLEU(tokenize="none", smooth_method="none", force=True)
+    remark = remark or moses.remark
+    yield _Protocol("bleu_moses", "moses", multi_bleu, moses.labels, remark)
     labels = moses.labels | {"hyphens": "##AT##-##AT##"}
-    yield _Protocol(
-        "bleu_compound_split", "compound_split", bleu.BLEU(**multi_bleu), labels, moses.remark
-    )
+    yield _Protocol("bleu_compound_split", "compound_split", multi_bleu, labels, remark)
 
 
 def _bootstrap(

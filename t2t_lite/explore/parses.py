@@ -29,14 +29,14 @@ def compare(predicted: str, gold: str | None) -> dict[str, Any]:
     """
     tree = trees.parse(predicted) if predicted else None
     if gold is None:
-        return {"predicted": tree and _plain(tree), "gold": None, "figures": None}
+        return {"predicted": tree and _drawn(tree), "gold": None, "figures": None}
     gold_tree = trees.parse(gold)
     score = parsing.score([predicted], [gold])
     (sentence,) = score.sentences
     if tree is None or sentence.status != "valid":
         problem = sentence.problem or "there is no tree to compare"
-        drawn = tree and _plain(tree)
-        return {"predicted": drawn, "gold": _plain(gold_tree), "figures": {"problem": problem}}
+        drawn = tree and _drawn(tree)
+        return {"predicted": drawn, "gold": _drawn(gold_tree), "figures": {"problem": problem}}
     # Tags decide which words count, so both sides are counted with the gold ones.
     is_counted = [tag not in _PARAMETERS.delete_labels for tag in gold_tree.tags()]
     statuses = _matches(_spans(tree, is_counted), _spans(gold_tree, is_counted))
@@ -103,11 +103,7 @@ def _matches(predicted, gold) -> tuple[list[str], list[str]]:
     return statuses(predicted, "wrong"), statuses(gold, "missed")
 
 
-def _plain(tree: trees.Tree) -> dict[str, Any]:
-    return _drawn(tree, None)
-
-
-def _drawn(tree: trees.Tree, statuses: list[str] | None) -> dict[str, Any]:
+def _drawn(tree: trees.Tree, statuses: list[str] | None = None) -> dict[str, Any]:
     """Return a tree as nested objects; without recursion, since trees may be deep."""
     root: dict[str, Any] = {"children": []}
     opened, places = [root], iter(statuses or ())

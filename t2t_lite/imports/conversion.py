@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_lite import errors
+from t2t_lite import config, errors
 from t2t_lite.imports import imported
 
 # Where a row of zeros comes.
@@ -32,6 +32,26 @@ class Sides(NamedTuple):
     def source_vocab_size(self) -> int:
         """The hparam: 0 where both sides have one vocabulary."""
         return 0 if self.source == self.target else len(self.source.pieces)
+
+
+def refuse(settings: Mapping[str, Any], only: Mapping[str, tuple[Sequence[Any], str]]) -> None:
+    """Raise UserError for a setting with another value than the allowed ones, and say what it
+    means; one that is missing has the first of these."""
+    for name, (allowed, meaning) in only.items():
+        value = settings.get(name, allowed[0])
+        if value not in allowed:
+            raise errors.UserError(
+                f"the model cannot be imported: it has {meaning} ({name}={value!r:.60})"
+            )
+
+
+def activation(name: Any) -> config.Activation:
+    """Return what a framework calls so; UserError for others than are here."""
+    if name == "relu":
+        return "relu"
+    if name in ("swish", "silu"):
+        return "swish"
+    raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
 
 
 def sides(pieces: Sequence[Sequence[str]], *, pad: str | None, eos: str, unk: str) -> Sides:

@@ -85,7 +85,7 @@ def read(
     path = _model_path(pathlib.Path(model))
     file = torch_file.TorchFile(path)
     arrays, settings = _arrays(file, path), _settings(file)
-    _refuse(settings)
+    conversion.refuse(settings, _ONLY)
     folders = [path.parent]
     if isinstance(settings.get("data"), str):
         folders.append(pathlib.Path(settings["data"].partition(":")[0]))
@@ -179,7 +179,7 @@ def _to_hparams(
         start_vector=True,
         norm_epsilon=1e-5,
         pre_norm=_is_pre_norm(weights, settings),
-        activation=_activation(settings),
+        activation=conversion.activation(settings.get("activation_fn", "relu")),
         **_training(settings, shape["d_model"]),
     )
 
@@ -195,15 +195,6 @@ def _is_pre_norm(weights: Mapping[str, np.ndarray], settings: Mapping[str, Any])
             "final norm"
         )
     return has_norm.pop()
-
-
-def _activation(settings: Mapping[str, Any]) -> config.Activation:
-    name = settings.get("activation_fn", "relu")
-    if name == "relu":
-        return "relu"
-    if name in ("swish", "silu"):
-        return "swish"
-    raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
 
 
 def _training(settings: Mapping[str, Any], d_model: int) -> dict[str, Any]:
@@ -286,15 +277,6 @@ def _settings(file: torch_file.TorchFile) -> dict[str, Any]:
     if "_name" in model:
         found.setdefault("arch", model["_name"])
     return found
-
-
-def _refuse(settings: Mapping[str, Any]) -> None:
-    for name, (allowed, meaning) in _ONLY.items():
-        value = settings.get(name, allowed[0])
-        if isinstance(value, torch_file.Record | list | dict) or value not in allowed:
-            raise errors.UserError(
-                f"the model cannot be imported: it has {meaning} ({name}={value!r:.60})"
-            )
 
 
 def _step(file: torch_file.TorchFile) -> int:

@@ -151,7 +151,7 @@ def _to_hparams(
     return config.HParams(
         **shape,
         pre_norm=_is_pre_norm(settings),
-        activation=_activation(settings),
+        activation=conversion.activation(settings.get("transformer-ffn-activation", "swish")),
         logits_bias=True,
     )
 
@@ -168,15 +168,6 @@ def _is_pre_norm(settings: Mapping[str, str]) -> bool:
             f"(preprocess {before!r}, postprocess {after!r}, postprocess-top {top!r})"
         )
     return orders[order]
-
-
-def _activation(settings: Mapping[str, str]) -> config.Activation:
-    name = settings.get("transformer-ffn-activation", "swish")
-    if name == "swish":
-        return "swish"
-    if name == "relu":
-        return "relu"
-    raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
 
 
 def _model_path(path: pathlib.Path) -> pathlib.Path:

@@ -231,19 +231,12 @@ def _to_hparams(
         source_eos=False,
         norm_epsilon=1e-3,
         pre_norm="encoder_norm/scale" in weights,
-        activation=_activation(settings),
+        activation=conversion.activation(
+            str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
+        ),
         logits_bias="logits_bias/vector" in weights,
         **{name: value for name, value in dropout.items() if imported.is_allowed(name, value)},
     )
-
-
-def _activation(settings: Mapping[str, Any]) -> config.Activation:
-    name = str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
-    if name == "relu":
-        return "relu"
-    if name in ("swish", "silu"):
-        return "swish"
-    raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
 
 
 def _dictionary(path: pathlib.Path, lines: Sequence[str]) -> list[str]:

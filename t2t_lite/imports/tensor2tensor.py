@@ -300,12 +300,7 @@ def _refuse(flags: Mapping[str, str], values: Mapping[str, Any]) -> None:
     model = flags.get("model", "transformer")
     if model != "transformer":
         raise errors.UserError(f"a model {model} cannot be imported, only a transformer")
-    for name, (allowed, meaning) in _ONLY.items():
-        value = values.get(name, allowed[0])
-        if value not in allowed:
-            raise errors.UserError(
-                f"the model cannot be imported: it has {meaning} ({name}={value!r:.60})"
-            )
+    conversion.refuse(values, _ONLY)
 
 
 def _num_heads(

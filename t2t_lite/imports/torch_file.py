@@ -388,8 +388,5 @@ def attributes(value: Any) -> Mapping[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Return an OmegaConf node's value."""
-    return value.attributes["_val"] if _is_node(value) else value
-
-
-def _is_node(value: Any) -> bool:
-    return isinstance(value, Record) and "_val" in value.attributes
+    is_node = isinstance(value, Record) and "_val" in value.attributes
+    return value.attributes["_val"] if is_node else value

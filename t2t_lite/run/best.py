@@ -8,6 +8,7 @@ which dev split. Scores of different measures are never compared.
 """
 
 import json
+import math
 import pathlib
 from collections.abc import Mapping
 from typing import Any
@@ -60,6 +61,8 @@ class Best:
             kept = json.loads(self._file.read_text("utf-8"))
             step, score = int(kept["step"]), float(kept["score"])
             measure = kept.get("measure")
+            if not math.isfinite(score) or not isinstance(measure, dict | None):
+                raise ValueError(f"score {score}, measure {measure}")
         except FileNotFoundError:
             return nothing
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:

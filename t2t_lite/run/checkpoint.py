@@ -126,10 +126,13 @@ class Checkpoints:
 
 
 def list_checkpoints(directory: str | pathlib.Path) -> list[tuple[int, str]]:
-    """Return (step, path prefix) of every complete checkpoint, oldest first."""
-    prefixes = [path.with_suffix("") for path in pathlib.Path(directory).glob("*.index")]
+    """Return (step, path prefix) of every complete checkpoint, oldest first.
+
+    A copy that somebody keeps under another name, as keep-ckpt-5000, is none of them.
+    """
+    prefixes = [path.with_suffix("") for path in pathlib.Path(directory).glob("ckpt-*.index")]
     return sorted(
-        (step_of(prefix), str(prefix)) for prefix in prefixes if _NAME.search(prefix.name)
+        (step_of(prefix), str(prefix)) for prefix in prefixes if _NAME.fullmatch(prefix.name)
     )
 
 

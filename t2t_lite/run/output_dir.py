@@ -16,7 +16,7 @@ import pathlib
 import shutil
 from importlib import metadata
 
-from t2t_lite import config, errors, locks
+from t2t_lite import config, errors, fields, locks
 from t2t_lite.run import identity
 from t2t_lite.text import text_files
 
@@ -89,7 +89,9 @@ def read(path: str | pathlib.Path) -> OutputDir:
     path = pathlib.Path(path)
     hparams = config.from_json(path / HPARAMS_FILE)
     try:
-        run = Run(**json.loads((path / RUN_FILE).read_text("utf-8")))
+        values = json.loads((path / RUN_FILE).read_text("utf-8"))
+        fields.refuse_unknown(Run, values, path / RUN_FILE)
+        run = Run(**values)
         _check(run)
     except FileNotFoundError as error:
         raise errors.UserError(f"{path} is no output_dir: it has no {RUN_FILE}") from error

@@ -42,37 +42,6 @@ def passes(hparams: config.HParams) -> int:
     return 2 if hparams.r_drop else 1
 
 
-def num_parameters(hparams: config.HParams, vocab_rows: int) -> int:
-    """Return the number of weights; Table 3's last column."""
-    h = hparams
-    heads = h.num_heads * (h.d_k + h.d_v)
-    attention = 2 * h.d_model * heads  # queries, keys, values, output
-    attention += h.attention_bias * (h.num_heads * h.d_k + h.d_model)
-    if h.attention_function == "additive":
-        attention += h.num_heads * h.d_k
-    feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
-    norm = 2 * h.d_model
-    encoder = attention + feed_forward + 2 * norm
-    decoder = 2 * attention + feed_forward + 3 * norm
-    positions = h.max_length * h.d_model if h.position_encoding == "learned" else 0
-    # A vector from which the first tokens are guessed, an attention and its norm.
-    parallel_heads = (h.d_model + attention + norm) * (h.parallel_heads > 0)
-    parallel_heads += max(h.parallel_heads - 1, 0) * (feed_forward + norm)
-    rows = vocab_rows
-    if h.embeddings == "separate":
-        rows = config.rows(h, vocab_rows)[0] + 2 * vocab_rows
-    return (
-        rows * h.d_model
-        + h.d_model * (h.source_vector + h.start_vector)
-        + vocab_rows * h.logits_bias
-        + positions
-        + h.num_encoder_layers * encoder
-        + h.num_decoder_layers * decoder
-        + 2 * norm * h.pre_norm
-        + parallel_heads
-    )
-
-
 def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:
     """Measure the device's matrix multiplication in FLOP/s: the best of products of 2048 x 2048."""
     size = 2048

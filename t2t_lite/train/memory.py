@@ -11,7 +11,7 @@ import tensorflow as tf
 from t2t_lite import config, errors
 from t2t_lite.data import pipeline
 from t2t_lite.data import problem as problems
-from t2t_lite.train import cost
+from t2t_lite.train import cost, describe
 
 # Where Linux says what is free, and a container's limit (cgroup version 2 and 1).
 _MEMORY_LIMITS = {
@@ -54,7 +54,7 @@ def check(
     weights, batch = max(needs)
     has = available()
     if weights + batch > has:
-        count = cost.num_parameters(hparams, vocab_size)
+        count = describe.describe(hparams, vocab_size).parameters
         lower = "d_model, d_ff or the number of layers"
         if weights <= has:
             lower = "max_tokens_per_device, batch_tokens or max_length"
@@ -109,7 +109,8 @@ def needed(
     decoder = h.num_heads * target * seen + target * h.d_ff
     others = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
     others += 2 * target * vocab_rows
-    return 4 * 4 * cost.num_parameters(h, vocab_rows), batch * (4 * states + 2 * others)
+    weights = describe.describe(h, vocab_rows).parameters
+    return 4 * 4 * weights, batch * (4 * states + 2 * others)
 
 
 def available() -> int:

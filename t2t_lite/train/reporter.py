@@ -121,6 +121,11 @@ class Reporter:
                 tf.summary.scalar(f"metrics-{problem}/targets/{name}", value)
         self.line(f"step {step}  dev: {text}")
 
+    @property
+    def reader_has_left(self) -> bool:
+        """Whether nobody reads what is shown any more."""
+        return self._progress.reader_has_left
+
     def line(self, text: str) -> None:
         """Show one line."""
         self._progress.line(text)

@@ -194,6 +194,8 @@ class Training:
             self._introduce(first, report)
             started = time.monotonic()
             step, stopped_by = self._train(first, report)
+            # Where one worker has gone, a cluster ends the others: the chief may still save.
+            self._workers.part()
             report.close()
             return self._summary(step - first, time.monotonic() - started, stopped_by)
 
@@ -245,6 +247,8 @@ class Training:
             for step in range(first + 1, last + 1):
                 self.update(step, report, stop=bool(interrupted.signal))
                 self._profile(step - first)
+                if report.reader_has_left:
+                    interrupted.signal = interrupted.signal or "SIGPIPE"
                 stopped_by = self._stopped_by(step, interrupted)
                 is_evaluated = step % self._options.eval_frequency == 0 or step == last
                 if is_evaluated and self._is_chief:

@@ -36,7 +36,7 @@ class Workers:
         for number, other in enumerate(said):
             if differing := [name for name in values if other[name] != said[0][name]]:
                 name = differing[0]
-                self._part()
+                self.part()
                 raise errors.UserError(
                     f"the workers must begin with the same {what}, but {name} is "
                     f"{said[0][name]} at the chief and {other[name]} at worker {number} of "
@@ -51,10 +51,10 @@ class Workers:
             yield
         except (errors.UserError, OSError) as error:
             self.gather(str(error)[: _WIDTH // 4])  # letters have at most 4 bytes
-            self._part()
+            self.part()
             raise
         if failures := list(filter(None, self.gather(""))):
-            self._part()
+            self.part()
             raise errors.UserError(f"another worker could not begin: {failures[0]}")
 
     def gather(self, text: str) -> list[str]:
@@ -77,8 +77,8 @@ class Workers:
         replicas_each = len(said) // self.count
         return [_text(row) for row in said[::replicas_each]]
 
-    def _part(self) -> None:
-        """Let none leave before all have heard why: to the others it would be a lost worker."""
+    def part(self) -> None:
+        """Let none leave before all are here: to the others it would be a lost worker."""
         with contextlib.suppress(errors.UserError):
             self.gather("")
 

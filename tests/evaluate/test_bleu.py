@@ -117,6 +117,17 @@ def test_compound_split_rewards_a_part_of_a_compound():
     assert scores["bleu_compound_split"].value == pytest.approx(expected)
 
 
+def test_a_language_without_blanks_has_bleu_of_characters():
+    references = ["两个年轻人在街上走着。", "一只狗在 iPhone 旁边睡觉。", "犬が公園で走っている。"]
+    assert bleu.corpus_score(references, references) == pytest.approx(100)
+    worse = ["两个年轻人在街上。", *references[1:]]
+    assert 50 < bleu.corpus_score(worse, references) < 100
+    remarks = {score.name: score.remark for score in bleu.scores(references, references)}
+    assert not remarks.pop("chrf2")
+    assert all("rather chrf2" in remark for remark in remarks.values())
+    assert not bleu.has_no_blanks(["Zwei junge Männer gehen.", "Donaudampfschifffahrt."])
+
+
 def test_signatures_name_the_protocols():
     scores = _by_name(bleu.scores(["a"], ["a"], target_language="de"))
     signatures = {name: score.signature for name, score in scores.items()}

@@ -1,6 +1,7 @@
 """Checkpoints by name, averaging, the best one, damage."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -95,6 +96,19 @@ def test_the_oldest_go_whether_tensorflow_knows_them_or_not(tmp_path):
     made.save(3)
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 3, 9]
     assert not list(tmp_path.glob("ckpt-1.*"))
+
+
+def test_a_copy_under_another_name_is_none_of_the_run(tmp_path):
+    made, _, _ = _checkpoints(tmp_path, keep=1)
+    made.save(1)
+    for path in list(tmp_path.glob("ckpt-1.*")):
+        for name in ("keep-", "old."):
+            shutil.copy(path, path.with_name(f"{name}{path.name}"))
+    made.save(2)
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2]
+    assert {path.name for path in tmp_path.glob("*.index")} == {
+        *("ckpt-2.index", "keep-ckpt-1.index", "old.ckpt-1.index")
+    }
 
 
 def test_resolve_finds_prefix_folder_and_newest(tmp_path):
@@ -276,7 +290,13 @@ def test_a_best_of_0_1_0_is_of_what_its_sign_says(tmp_path, score, measure, is_k
     assert bool(kept.difference) == (score != 0 and not is_kept)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"step": 1, "score": null}', "\0", "3"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        *("", "[]", "{}", "\0", "3", '{"step": 1, "score": null}', '{"step": 1, "score": NaN}'),
+        '{"step": 1, "score": 2, "measure": "BLEU"}',
+    ],
+)
 def test_a_damaged_best_is_one_clear_error(tmp_path, content):
     (tmp_path / "best").mkdir()
     (tmp_path / "best" / "best.json").write_text(content)

@@ -1,6 +1,7 @@
 """An output_dir continues one run: what may differ, what may not, and who may write."""
 
 import dataclasses
+import json
 import shutil
 import subprocess
 import sys
@@ -145,9 +146,17 @@ def test_a_file_is_no_output_dir(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", "3", "null", "\0", "[" * 100_000, '{"problem": "x"}', '{"no": 1}']
+    "content", ["", "[]", "3", "null", "\0", "[" * 100_000, '{"problem": "x"}']
 )
 def test_a_damaged_run_file_is_one_line(run, content):
     (run.path / "run.json").write_text(content)
     with pytest.raises(errors.UserError, match=r"run\.json is damaged: "):
+        output_dir.read(run.path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "hparams.json"])
+def test_files_of_a_later_version_are_not_called_damaged(run, name):
+    content = json.loads((run.path / name).read_text())
+    (run.path / name).write_text(json.dumps({**content, "of_tomorrow": 1}))
+    with pytest.raises(errors.UserError, match=rf"{name} has of_tomorrow, .* a later version"):
         output_dir.read(run.path)

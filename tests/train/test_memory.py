@@ -5,9 +5,11 @@ import os
 
 import pytest
 
-from t2t_lite import config, errors
+from t2t_lite import config, errors, registry
 from t2t_lite.data import pipeline, token_batches
-from t2t_lite.train import cost, memory
+from t2t_lite.train import describe, memory
+
+PROBLEM = registry.problem("parallel_text")
 
 
 def test_memory_by_hand():
@@ -15,7 +17,7 @@ def test_memory_by_hand():
         d_model=2, d_ff=3, num_heads=1, d_k=1, d_v=1, num_encoder_layers=1, num_decoder_layers=2
     )
     weights, batch = memory.needed(hparams, 8, batch=4, source=5, target=6)
-    assert weights == 16 * cost.num_parameters(hparams, 8)
+    assert weights == 16 * describe.describe(hparams, 8).parameters
     # Of one pair: states 3 * 2 * (2 * 5 + 3 * 2 * 6); encoder 25 + 5 * 3, decoder 6 * 11 + 6 * 3,
     # twice, and logits 2 * 6 * 8.
     assert batch == 4 * (4 * 276 + 2 * (40 + 2 * 84 + 96))
@@ -34,9 +36,9 @@ def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
         monkeypatch.setattr(pipeline, "eval_shapes", lambda *_, longest=longest, **__: [longest])
         if is_refused:
             with pytest.raises(errors.UserError, match="longest texts have 26,112 source and 5 "):
-                memory.check(None, "data", hparams=hparams, vocab_size=8)
+                memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
         else:
-            memory.check(None, "data", hparams=hparams, vocab_size=8)
+            memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
 
 
 def test_each_of_several_workers_needs_its_share(monkeypatch):
@@ -48,9 +50,9 @@ def test_each_of_several_workers_needs_its_share(monkeypatch):
         sum(memory.needed(hparams, 8, batch=batch, source=25, target=25)) for batch in (800, 200)
     )
     monkeypatch.setattr(memory, "available", lambda: (whole + quarter) // 2)
-    memory.check(None, "data", hparams=hparams, vocab_size=8, workers=4)
+    memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8, workers=4)
     with pytest.raises(errors.UserError, match=r"training .* needs at least"):
-        memory.check(None, "data", hparams=hparams, vocab_size=8)
+        memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
 
 
 def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):

@@ -115,6 +115,17 @@ def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
     assert f"from step {last} to {last + 1}" in capsys.readouterr().err
 
 
+def test_who_reads_the_progress_may_leave(tiny_data, tmp_path):
+    flags = ["--train_steps=100000", "--eval_frequency=100000", "--save_checkpoints_steps=100000"]
+    process = _start(tiny_training.arguments(tiny_data, tmp_path, *flags))
+    assert process.stdout
+    while ": compiled for batches" not in (line := process.stdout.readline()):
+        assert line  # "" is the end
+    process.stdout.close()  # as `tee` does at Ctrl-C
+    assert process.wait(timeout=60) == 141
+    assert len(checkpoint.list_checkpoints(tmp_path)) == 1
+
+
 def test_an_interruption_changes_neither_the_last_checkpoints_nor_the_best(
     tiny_data, tmp_path, monkeypatch
 ):
