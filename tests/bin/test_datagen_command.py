@@ -128,6 +128,7 @@ def test_mistakes_get_one_line(flags, status, message, tmp_path, capsys, monkeyp
     ],
 )
 def test_unequal_sides_name_files_and_counts(corpus, tmp_path, capsys, name, message):
+    (corpus / f"{name}.gz").unlink(missing_ok=True)
     (corpus / name).write_text("only one\n")
     data_dir = tmp_path / "data"
     status = _run("problem=parallel_text", f"raw_dir={corpus}", f"data_dir={data_dir}")
