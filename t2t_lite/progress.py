@@ -1,10 +1,11 @@
 """How far long work is: a bar on a terminal, elsewhere a plain line now and then."""
 
-import os
 import time
 from typing import IO
 
 import tqdm
+
+from t2t_lite import quiet
 
 # Between two plain lines, at most: they come after 1, 2, 4, 8, 16, 32 seconds and then so often.
 _LINE_SECONDS = 30
@@ -81,7 +82,7 @@ class Progress:
                 print(text, file=self._stream, flush=True)
             except BrokenPipeError:
                 # What is left in the stream's buffer has to go somewhere at the end.
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+                quiet.silence(self._stream.fileno())
                 self._stream, self.reader_has_left = None, True
 
     def close(self) -> None:

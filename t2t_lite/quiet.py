@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from t2t_lite import errors
 
 
+def silence(descriptor: int) -> None:
+    """Write no more to a file descriptor that nobody reads, so that nothing fails by it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
 @contextlib.contextmanager
 def hidden_stderr() -> Iterator[None]:
     """Hide what libraries and processes that they start print on the standard error.

@@ -150,7 +150,7 @@ def run(
     except (flags.Error, errors.UserError) as error:
         return _fail(name, str(error), status=status)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that nothing fails at the last flush
+        quiet.silence(1)  # at the last flush, too
         return 141
     except OSError as error:  # a full disk, a path that is a folder, no permission
         return _fail(name, str(error), status=1)

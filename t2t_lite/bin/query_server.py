@@ -140,14 +140,14 @@ class _Cuts:
                 print(f"{cut.count:,} lines {self._WORDS[mark]}: {numbers}", file=sys.stderr)
 
 
-def _marks(answer: "client.Answer") -> tuple[str, ...]:
-    """Return what was cut off, as `_Cuts` calls it."""
-    marks = {
-        "truncated": answer.input_truncated,
-        "unfinished": answer.finished and not answer.finished[0],
-        "cut": answer.truncated and answer.input_truncated is None,
-    }
-    return tuple(mark for mark, is_true in marks.items() if is_true)
+def _result(answer: "client.Answer") -> journal.Result:
+    """Return an answer's line, with marks of what was cut off as `_Cuts` calls it."""
+    return journal.Result.marked(
+        _line(answer),
+        truncated=answer.input_truncated,
+        unfinished=answer.finished and not answer.finished[0],
+        cut=answer.truncated and answer.input_truncated is None,
+    )
 
 
 def _query() -> None:
@@ -200,9 +200,10 @@ def _stream(translator: "client.Client") -> None:
         if FLAGS.decode_to_file != "-":
             file = stack.enter_context(open(FLAGS.decode_to_file, "wb"))
         for number, answer in enumerate(translator.stream(_lines()), start=1):
-            file.write(_line(answer).encode() + b"\n")
+            result = _result(answer)
+            file.write(result.text.encode() + b"\n")
             file.flush()
-            cuts.add(number, _marks(answer))
+            cuts.add(number, result.marks)
     cuts.report()
 
 
@@ -230,7 +231,7 @@ def _translate_file(translator: "client.Client") -> None:
                 missing = [place for place in range(len(window)) if place not in results]
                 answers = translator.stream(window[place] for place in missing)
                 for place, answer in zip(missing, answers):
-                    result = journal.Result(_line(answer), _marks(answer))
+                    result = _result(answer)
                     kept.add([(place, result)])
                     cuts.add(total + place + 1, result.marks)
                     asked += 1

@@ -181,12 +181,12 @@ def eval_batches(
 ) -> tf.data.Dataset:
     """Return the batches of one pass over a split, every pair in it, in the training's shapes.
 
-    The last batch of each shape is filled up with rows of padding.
+    The last batch of each shape is filled up with rows of padding. Pairs that fit no training shape
+    share one more.
     """
-    shapes = eval_shapes(
+    shapes = bucket_shapes(
         problem,
         data_dir,
-        split,
         batch_tokens=batch_tokens,
         max_length=max_length,
         max_buckets=max_buckets,
@@ -194,26 +194,14 @@ def eval_batches(
     split = problem.split(split)
     loaded = manifest.load(data_dir, problem)
     loaded.check_files()
-    paths = [str(path) for path in loaded.shards(split)]
-    blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), problem)
-    return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
-
-
-def eval_shapes(
-    problem: problems.Problem, data_dir: Path, split: str, *, batch_tokens: int, **sizes: int
-) -> list[token_batches.Shape]:
-    """Return the shapes of `eval_batches`, small to large.
-
-    They are those of the training, and one more if pairs fit none of them.
-    """
-    shapes = bucket_shapes(problem, data_dir, batch_tokens=batch_tokens, **sizes)
-    loaded = manifest.load(data_dir, problem)
-    table = loaded.lengths(problem.split(split), is_reversed=problem.is_reversed)
+    table = loaded.lengths(split, is_reversed=problem.is_reversed)
     unfit = buckets.unfit(table, [shape[1:] for shape in shapes])
     if len(unfit):
         source, target, _ = unfit.max(0).tolist()
         shapes.append(token_batches.shape((source, target), batch_tokens))
-    return shapes
+    paths = [str(path) for path in loaded.shards(split)]
+    blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), problem)
+    return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
 def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:

@@ -193,10 +193,12 @@ def score_pairs(
             for index, score in batch:
                 place = missing[index]
                 figures = f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}"
-                marks = {"truncated": score.truncated, "unfinished": score.target_truncated}
-                new.append((place, _marked(figures, marks)))
+                kept_score = journal.Result.marked(
+                    figures, truncated=score.truncated, unfinished=score.target_truncated
+                )
+                new.append((place, kept_score))
                 report.tokens += score.num_tokens
-                report.count(first + place + 1, new[-1][1])
+                report.count(first + place + 1, kept_score)
             report.done += len(batch)
             report.seconds = time.monotonic() - start
             _keep(results, new, kept)
@@ -265,12 +267,12 @@ def writer(
 
 def result(translation: translator.Translation, output: str) -> journal.Result:
     """Return what is kept of a translation: its output as it is written, and its marks."""
-    marks = {
-        "truncated": translation.truncated,
-        "unfinished": not translation.finished,
-        "repaired": translation.repairs > 0,
-    }
-    return _marked(output, marks)
+    return journal.Result.marked(
+        output,
+        truncated=translation.truncated,
+        unfinished=not translation.finished,
+        repaired=translation.repairs,
+    )
 
 
 def lines_of(outputs: Iterable[str]) -> Iterator[str]:
@@ -296,10 +298,6 @@ def _write(
         text_files.write_lines(target, lines_of(kept.outputs()))
         kept.delete()
         report.kept_as = kept.kept_as
-
-
-def _marked(output: str, marks: dict[str, bool]) -> journal.Result:
-    return journal.Result(output, tuple(mark for mark, is_true in marks.items() if is_true))
 
 
 def _keep(

@@ -32,6 +32,11 @@ class Result(NamedTuple):
     text: str
     marks: tuple[str, ...] = ()
 
+    @classmethod
+    def marked(cls, text: str, **marks: object) -> "Result":
+        """Return a result with those marks that are true."""
+        return cls(text, tuple(mark for mark, is_true in marks.items() if is_true))
+
 
 class Journal:
     """The results of one job, window by window; a context manager that closes the file.

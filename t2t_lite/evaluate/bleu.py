@@ -193,7 +193,8 @@ class _Protocol(NamedTuple):
 
 
 def _protocols(moses: "_Moses", references: Sequence[str]) -> Iterator[_Protocol]:
-    remark = "a line without blanks is one word here: rather chrf2" * has_no_blanks(references)
+    no_blanks = has_no_blanks(references)
+    remark = "a line without blanks is one word here: rather chrf2" if no_blanks else ""
     # force: sacreBLEU's warning that a text looks tokenized is wanted once, not with each metric.
     yield _Protocol("bleu_13a", "plain", bleu.BLEU(), remark=remark)
     lowercase = bleu.BLEU(lowercase=True, force=True)

@@ -6,6 +6,8 @@ import signal
 import threading
 from collections.abc import Iterator
 
+from t2t_lite import quiet
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -50,4 +52,4 @@ def _leave_terminal() -> None:
     """Write no more to a terminal that is gone: that would fail before anything is saved."""
     for descriptor in (1, 2):
         if os.isatty(descriptor):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+            quiet.silence(descriptor)

@@ -9,7 +9,7 @@ import re
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import pipeline
+from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
 from t2t_lite.train import cost, describe
 
@@ -64,10 +64,8 @@ def check(
             f"{batch / 1e9:,.1f}), and {has / 1e9:,.1f} GB are free here: lower {lower}"
         )
     # Dev is not cleaned and evaluated whole: one line of junk can be longer than any batch.
-    shapes = pipeline.eval_shapes(
-        problem, data_dir, "dev", **sizes, max_buckets=hparams.max_buckets
-    )
-    _, source, target = shapes[-1]
+    dev = manifest.load(data_dir, problem).lengths("dev", is_reversed=problem.is_reversed)
+    source, target, _ = dev.max(axis=0, initial=0).tolist()
     evaluation = needed_to_evaluate(hparams, vocab_size, source=source, target=target)
     if weights + evaluation > has:
         raise errors.UserError(

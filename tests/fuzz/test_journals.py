@@ -57,6 +57,14 @@ def _clear(target):
         path.unlink()
 
 
+def _costs_no_output(folder, content):
+    target = folder / "damaged"
+    _clear(target)
+    target.with_name("damaged.partial").write_bytes(content)
+    with inputs.answered():
+        assert _run(target, _LINES, 3)[0] == [line.upper() for line in _LINES]
+
+
 @given(st.data())
 def test_a_damaged_journal_has_an_output_for_every_line(folder, data):
     target = folder / "fuzzed"
@@ -74,27 +82,18 @@ def test_a_damaged_journal_has_an_output_for_every_line(folder, data):
 
 @given(st.data())
 def test_a_journal_that_was_cut_off_anywhere_costs_no_output(folder, data):
-    target = folder / "cut"
-    _clear(target)
     content = _partial(folder)
     end = data.draw(st.integers(0, len(content)))
     tail = data.draw(st.sampled_from([b"", b"\0" * 50, b"\xff\xfe", b"\n", b"[1, "]))
-    target.with_name("cut.partial").write_bytes(content[:end] + tail)
-    with inputs.answered():
-        assert _run(target, _LINES, 3)[0] == [line.upper() for line in _LINES]
+    _costs_no_output(folder, content[:end] + tail)
 
 
 @given(st.data())
 def test_a_block_of_zeros_costs_no_output(folder, data):
-    target = folder / "zeros"
-    _clear(target)
     content = _partial(folder)
     start = data.draw(st.integers(0, len(content)))
     end = data.draw(st.integers(start, len(content)))
-    damaged = content[:start] + b"\0" * (end - start) + content[end:]
-    target.with_name("zeros.partial").write_bytes(damaged)
-    with inputs.answered():
-        assert _run(target, _LINES, 3)[0] == [line.upper() for line in _LINES]
+    _costs_no_output(folder, content[:start] + b"\0" * (end - start) + content[end:])
 
 
 _some_lines = st.lists(st.text(max_size=3), max_size=8)

@@ -2,14 +2,23 @@
 
 import dataclasses
 import os
+import types
 
+import numpy as np
 import pytest
 
 from t2t_lite import config, errors, registry
-from t2t_lite.data import pipeline, token_batches
+from t2t_lite.data import manifest, pipeline, token_batches
 from t2t_lite.train import describe, memory
 
 PROBLEM = registry.problem("parallel_text")
+
+
+def _set_dev(monkeypatch, *lengths):
+    """Let every manifest tell these rows (source, target, pairs) of its dev split."""
+    table = np.array(lengths, np.int64).reshape(-1, 3)
+    made = types.SimpleNamespace(lengths=lambda split, *, is_reversed: table)
+    monkeypatch.setattr(manifest, "load", lambda *_: made)
 
 
 def test_memory_by_hand():
@@ -32,8 +41,8 @@ def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
     shape = token_batches.Shape(8, 10, 10)
     monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
     monkeypatch.setattr(memory, "available", lambda: 10**10)
-    for longest, is_refused in [(shape, False), (token_batches.Shape(1, 26_112, 5), True)]:
-        monkeypatch.setattr(pipeline, "eval_shapes", lambda *_, longest=longest, **__: [longest])
+    for longest, is_refused in [([10, 10, 9], False), ([26_112, 5, 1], True)]:
+        _set_dev(monkeypatch, [2, 3, 9], longest)
         if is_refused:
             with pytest.raises(errors.UserError, match="longest texts have 26,112 source and 5 "):
                 memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
@@ -44,8 +53,8 @@ def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
 def test_each_of_several_workers_needs_its_share(monkeypatch):
     hparams = config.HParams(num_encoder_layers=1, num_decoder_layers=1)
     shape = token_batches.Shape(800, 25, 25)
-    for name in ("bucket_shapes", "eval_shapes"):
-        monkeypatch.setattr(pipeline, name, lambda *_, **__: [shape])
+    monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
+    _set_dev(monkeypatch)
     whole, quarter = (
         sum(memory.needed(hparams, 8, batch=batch, source=25, target=25)) for batch in (800, 200)
     )
