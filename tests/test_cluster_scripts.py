@@ -16,9 +16,9 @@ exit "${STATUS:-0}"
 """
 SSH = """#!/usr/bin/env bash
 [ "$1" = -tt ] || exit 9
-[ "$2" != lost ] || exit 255
+[ "$2" != lost ] || { sleep 0.2; exit 255; }  # the other host's command runs by then
 shift 2
-exec sh -c "$*"  # as the shell of the other host takes one line
+exec sh -c "exec env $*"  # as the shell of the other host takes one line; it ends with ssh
 """
 SCONTROL = """#!/usr/bin/env bash
 echo "scontrol $*" >> "$OUTPUT"
