@@ -8,5 +8,5 @@ source "$(dirname "${BASH_SOURCE[0]}")/setup.sh"
 ruff format --check .
 ruff check .
 pyright
-# Fixtures are made once for each file, so the tests of one stay together.
-python -m pytest --numprocesses=2 --dist=loadfile "$@"
+# Fixtures are made once for each file, so the tests of one stay together; tests/conftest.py orders files.
+python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder "$@"
