@@ -1,6 +1,6 @@
 # Sourced by the scripts beside it: makes the virtual environment .venv with the project in it (and
 # the tools of its tests and its documentation) and puts its commands on the PATH. Needs Python 3.11
-# and a package index.
+# or newer and a package index.
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=${PYTHON:-python3}

@@ -6,7 +6,7 @@
 # Each host has t2t-lite on its PATH (or gets it: -- env PATH=... t2t-lite-trainer), the data and the
 # output_dir under the paths that are given, and lets ssh in without a password. They talk to each other
 # on the port, 2222 where none is given. Ctrl-C here, or the loss of one, ends all; then give the same
-# command again. The outputs of all come here, each line behind its host's name.
+# command again. The outputs of all come here, each line with its host in front.
 set -euo pipefail
 
 hosts=()
