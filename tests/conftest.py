@@ -5,6 +5,7 @@ import gc
 import os
 import pathlib
 import signal
+from collections.abc import Iterator
 
 import pytest
 
@@ -73,11 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     """Return a data_dir of 300 pairs, which no test changes."""
     import tiny_training
 
-    return tiny_training.generate_data(tmp_path_factory.mktemp("tiny"))
+    folder = tiny_training.generate_data(tmp_path_factory.mktemp("tiny"))
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    yield folder
+    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
 
 
 HOSTILE = {

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,9 +23,13 @@ CODE = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.
 
 @pytest.fixture
 def start(tiny_data, tmp_path):
-    """Return a function that starts the trainer as tasks of one cluster; all end with the test."""
+    """Return a function that starts the trainer as tasks of one cluster; all end with the test.
+
+    They read a copy of the data: several workers keep an index beside the shards.
+    """
+    data = shutil.copytree(tiny_data, tmp_path / "data")
     with contextlib.ExitStack() as stack:
-        yield lambda *tasks, **options: _start(stack, tiny_data, tmp_path, tasks, **options)
+        yield lambda *tasks, **options: _start(stack, data, tmp_path, tasks, **options)
 
 
 class Process:
