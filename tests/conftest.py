@@ -79,9 +79,13 @@ def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path
     import tiny_training
 
     folder = tiny_training.generate_data(tmp_path_factory.mktemp("tiny"))
-    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+    def times() -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+
+    before = times()
     yield folder
-    assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert times() == before
 
 
 HOSTILE = {
