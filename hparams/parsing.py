@@ -86,7 +86,17 @@ def transformer_parsing_small() -> config.HParams:
 
 @registry.register_hparams
 def transformer_parsing_toy() -> config.HParams:
-    """transformer_toy for `toy_parsing`: longer targets, up to 66 tokens, and 1,200 steps."""
+    """transformer_toy for `toy_parsing`: longer targets, up to 66 tokens, and 1,200 steps.
+
+    With transformer_tiny's qkv_gain it learns from half of transformer_toy's tokens: after 1,200
+    steps of 2,048 its F1 was 96.7 with a qkv_gain of 1, and 99.0 and 98.2 (two seeds) with 0.5.
+    """
     return _decoding(
-        dataclasses.replace(variants.transformer_toy(), train_steps=1_200, max_length=72)
+        dataclasses.replace(
+            variants.transformer_toy(),
+            qkv_gain=0.5,
+            batch_tokens=2048,
+            train_steps=1_200,
+            max_length=72,
+        )
     )

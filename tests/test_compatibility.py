@@ -82,7 +82,7 @@ TASKS = {
         problem="wsj_sample_parsing",
         vocab_size=340,
         hparams_set="transformer_parsing_toy",
-        hparams=f"{HPARAMS},guided_alignment=1,beam_size=4",
+        hparams=f"{HPARAMS},guided_alignment=1,beam_size=4,qkv_gain=1",
         checkpoint="averaged",
     ),
 }
