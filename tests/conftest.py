@@ -56,6 +56,8 @@ def pytest_configure() -> None:
         if signal.getsignal(number) == signal.SIG_IGN:
             signal.signal(number, handler)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    if "PYTEST_XDIST_WORKER" in os.environ:  # workers share the cores: more threads would only wait
+        os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
     os.environ["KERAS_BACKEND"] = "tensorflow"
     import tensorflow as tf
 

@@ -155,8 +155,9 @@ def test_right_proposals_are_all_taken():
 def test_outputs_do_not_depend_on_the_batch():
     model, inputs = _model(), _inputs(6)
     together = _translator(model, parallel_heads=4).translate_ids(inputs)
+    one_by_one = _translator(model, parallel_heads=4)
     for row in range(6):
-        alone = _translator(model, parallel_heads=4).translate_ids(inputs[row : row + 1])
+        alone = one_by_one.translate_ids(inputs[row : row + 1])
         length = int(alone.lengths[0, 0])
         assert length == together.lengths[row, 0]
         np.testing.assert_array_equal(alone.ids[0, 0], together.ids[row, 0, :length])

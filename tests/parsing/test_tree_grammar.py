@@ -24,13 +24,6 @@ def _allowed(grammar, state, steps_left):
     return {token for token, allowed in zip(grammar.ids, mask) if allowed}
 
 
-def _walk(grammar, num_words, ids):
-    state = grammar.start(tf.constant([num_words]))
-    for token in ids:
-        state = grammar.advance(state, tf.constant([[token]]))
-    return state
-
-
 def _can_follow(linear, num_words, label, budget):
     """Return whether a beginning of a linear form may go on with a symbol, by its definition."""
     tokens = linear.split()
@@ -143,17 +136,16 @@ def test_search_finds_the_best_of_all_trees(grammar):
 
     found = []
 
-    def extend(history, log_probability):
-        state = _walk(grammar, num_words, history)
+    def extend(history, state, log_probability):
         logs = logits(history) - np.log(np.exp(logits(history)).sum())
         for token in _allowed(grammar, state, limit - len(history) - 1):
             total = log_probability + logs[token]
             if token == vocabulary.EOS_ID:
                 found.append((total, [*history, token]))
             else:
-                extend([*history, token], total)
+                extend([*history, token], grammar.advance(state, tf.constant([[token]])), total)
 
-    extend([], 0.0)
+    extend([], grammar.start(tf.constant([num_words])), 0.0)
     best_score, best_ids = max(found)
     assert len(found) > 100
 
