@@ -232,7 +232,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(made, raw_dir, tmp_pa
         (data_dir / "parallel_text.manifest.json").unlink(missing_ok=True)
         for path in data_dir.glob("parallel_text-*"):
             path.unlink()
-        finished = False
+        finished, anew = False, True
         while not finished and kills < 10:
             process = subprocess.Popen(command)
             time.sleep(rng.uniform(0.25, 0.9) * whole)
@@ -240,6 +240,9 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(made, raw_dir, tmp_pa
             process.send_signal(signal.SIGKILL)
             process.wait()
             kills += not finished
+            if finished and anew:  # the machine is faster than it was
+                whole *= 0.8
+            anew = False
             # what lies under a final name is final
             for name, path in _final_files(data_dir).items():
                 assert path.read_bytes() == undisturbed[name], name
