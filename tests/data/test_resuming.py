@@ -227,13 +227,13 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(made, raw_dir, tmp_pa
     assert numbered_corpus.contents(data_dir) == undisturbed
     rng = random.Random(0)
     kills, command = 0, [*command, "overwrite"]
-    while kills < 10:
+    while kills < 20:
         # anew, then killed again and again, each time a little later than the work begins
         (data_dir / "parallel_text.manifest.json").unlink(missing_ok=True)
         for path in data_dir.glob("parallel_text-*"):
             path.unlink()
         finished, anew = False, True
-        while not finished and kills < 10:
+        while not finished and kills < 20:
             process = subprocess.Popen(command)
             time.sleep(rng.uniform(0.25, 0.9) * whole)
             finished = process.poll() is not None

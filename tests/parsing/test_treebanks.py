@@ -182,7 +182,8 @@ def test_bytes_that_are_no_text_are_kept_to_be_counted(tmp_path):
 
 
 @pytest.mark.integration
-def test_a_real_corpus_is_read_whole(shared_data):
-    cleaned = list(treebanks.read(treebanks.find(shared_data / "wsj_sample")))
-    assert len(cleaned) == 3_914
-    assert None not in cleaned
+def test_the_real_corpora_are_read_whole(shared_data):
+    for folder, count in (("wsj_sample", 3_914), ("craft", 30_830)):
+        cleaned = list(treebanks.read(treebanks.find(shared_data / folder)))
+        assert len(cleaned) == count
+        assert None not in cleaned

@@ -122,15 +122,15 @@ def test_units_that_were_read_leave_memory(tmp_path):
     head, _, rest = TMX.partition("<tu>")
     unit = "<tu>" + rest.partition("<tu>")[0]
     path = tmp_path / "train.tmx"
-    with path.open("w") as file:  # 20 MB
+    with path.open("w") as file:  # 100 MB
         file.write(head)
-        for _ in range(20):
+        for _ in range(100):
             file.write(unit * (1_000_000 // len(unit)))
         file.write("</body></tmx>")
     command = [sys.executable, "-c", MEMORY, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     count, growth = map(int, done.stdout.split())
-    assert count == 20 * (1_000_000 // len(unit))
+    assert count == 100 * (1_000_000 // len(unit))
     assert growth < 10_000  # KiB; all units together take a thousand bytes each
 
 
