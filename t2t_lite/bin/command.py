@@ -16,6 +16,7 @@ TensorFlow is imported inside that function, after the flags are parsed.
 import contextlib
 import dataclasses
 import gc
+import io
 import math
 import os
 import sys
@@ -132,6 +133,8 @@ def run(
     name = os.path.basename(argv[0])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal may lack letters
     status = _USAGE_ERROR
     try:
         values.unparse_flags()

@@ -1,7 +1,6 @@
 """A prompt that answers what is typed."""
 
 import contextlib
-import io
 import readline
 import sys
 from collections.abc import Callable
@@ -43,8 +42,6 @@ def ask(answer: Callable[[str], bool]) -> None:
 
     Ctrl-C drops the line only.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may lack an output's letters
     with _history():
         while True:
             try:

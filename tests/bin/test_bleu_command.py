@@ -1,6 +1,7 @@
 """t2t-lite-bleu: its figures are the original tools', its mistakes one line."""
 
 import gzip
+import io
 import json
 import subprocess
 import sys
@@ -138,6 +139,17 @@ def test_both_files_must_be_given(capsys, files):
     status, _, err = _run(capsys, f"--translation={files['hyp']}")
     assert status == 2
     assert "--reference" in err
+
+
+def test_a_terminal_that_lacks_letters_gets_others(files, monkeypatch):
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", screen)
+    flags = ["--translation", files["hyp"], "--reference", files["ref"], "--confidence"]
+    assert bleu_command.main(["t2t-lite-bleu", *map(str, flags)]) == 0
+    screen.flush()
+    lines = screen.buffer.getvalue().splitlines()  # pyright: ignore[reportAttributeAccessIssue]
+    assert len(lines) == len(bleu.scores(HYPOTHESES, REFERENCES))
+    assert all(b" ? " in line for line in lines)  # the score, and its interval
 
 
 @pytest.mark.integration
