@@ -73,11 +73,11 @@ def convert(
             "CTranslate2 has only heads of the size d_model / num_heads, here "
             f"{hparams.d_model} / {hparams.num_heads}; got d_k={hparams.d_k}, d_v={hparams.d_v}"
         )
-    if hparams.attention_function != "scaled_dot" or hparams.attention_window:
+    if hparams.attention_function != "scaled_dot" or hparams.attention_window or hparams.next_word:
         raise errors.UserError(
             "CTranslate2 has only the paper's attention, here "
             f"attention_function={hparams.attention_function}, "
-            f"attention_window={hparams.attention_window}"
+            f"attention_window={hparams.attention_window}, next_word={hparams.next_word}"
         )
     try:
         import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)

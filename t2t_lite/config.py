@@ -111,6 +111,11 @@ class HParams:
     source_eos: bool = fields.option(
         True, "The encoder reads an input's EOS; OpenNMT-tf's does not.", changes=MODEL
     )
+    next_word: bool = fields.option(
+        False,
+        "The decoder's input has the encoder's state of the word that comes next (parsing).",
+        changes=MODEL,
+    )
     norm_epsilon: float = fields.option(
         1e-6,
         "Added to the variance in layer norms (OpenNMT-tf: 1e-3, fairseq: 1e-5).",
@@ -234,6 +239,11 @@ class HParams:
             raise errors.UserError(
                 "r_drop and subword_sampling do not go with parallel_heads, which learn from the "
                 "model's own outputs: add r_drop=0,subword_sampling=0"
+            )
+        if self.next_word and (self.parallel_heads or self.attention_window):
+            raise errors.UserError(
+                "next_word does not go with parallel_heads or attention_window, which do not keep "
+                "all of an output in sight: leave one of them out"
             )
         if self.parallel_heads == 1:
             raise errors.UserError(

@@ -26,7 +26,14 @@ import tensorflow as tf
 from t2t_lite.decode import beam_search, candidates, prepared_weights
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
-from t2t_lite.model import attention, compatibility, linear, residual, transformer
+from t2t_lite.model import (
+    attention,
+    compatibility,
+    linear,
+    next_word,
+    residual,
+    transformer,
+)
 
 
 class KeysValues(NamedTuple):
@@ -36,18 +43,28 @@ class KeysValues(NamedTuple):
     values: tf.Tensor
 
 
+class Words(NamedTuple):
+    """Which words there are, and after which slots it is the next one's turn: see next_word."""
+
+    places: tf.Tensor  # int32 [B, S]
+    states: tf.Tensor  # float32 [B, S, D]
+    passes: tf.Tensor  # bool [B, C]
+
+
 class State(NamedTuple):
     """What a step needs of the source and of earlier steps; all have sentences along axis 0.
 
     `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
     those of the newest times. `caches` are their keys and values in each layer, `memories` those of
-    the source; `memory_mask` [B, 1, 1, S] hides padding.
+    the source; `memory_mask` [B, 1, 1, S] hides padding. `words` has what a model needs that reads
+    the next word, and is empty for others.
     """
 
     slots: tf.Tensor
     caches: tuple[KeysValues, ...]
     memories: tuple[KeysValues | prepared_weights.FoldedMemory, ...]
     memory_mask: tf.Tensor
+    words: Words | tuple[()] = ()
 
 
 class CachedDecoder:
@@ -122,11 +139,16 @@ class CachedDecoder:
         if inputs.shape[0] == 1 and hparams.attention_function != "additive":
             pairs = zip(self.layers, memories)
             memories = tuple(weights.folded(*memory, encoded.mask) for weights, memory in pairs)
+        words = ()
+        if self.model.words:
+            places = self.model.words.places(encoded.ids)
+            words = Words(places, encoded.states, passes=tf.zeros([batch_size, 0], tf.bool))
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
             memories=(*memories, *others),
             memory_mask=encoded.mask,
+            words=words,
         )
 
     def _encoded(
@@ -166,7 +188,11 @@ class CachedDecoder:
             ),
             state.caches,
         )
-        return state._replace(slots=slots, caches=caches)
+        words = state.words
+        if words:
+            passes = tf.gather(words.passes, kept, batch_dims=1)
+            words = words._replace(passes=tf.pad(passes, [[0, 0], [0, num_new]]))
+        return state._replace(slots=slots, caches=caches, words=words)
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
@@ -207,7 +233,14 @@ class CachedDecoder:
         x = self.model.embedding(ids)
         if self.hparams.start_vector:
             x = tf.where((positions == 0)[..., None], self.model.start_vector(x), x)
-        x = tf.reshape(x + self.model.position(positions), [-1, self.hparams.d_model])
+        x += self.model.position(positions)
+        if state.words:
+            words = self._with_passes(state.words, ids, steps_left)
+            is_passed = (mask[:, 0] == 0) & words.passes[:, None]  # [B, N, C]
+            passed = tf.math.count_nonzero(is_passed, axis=2, dtype=tf.int32)
+            x += next_word.states(words.places, passed, words.states)
+            state = state._replace(words=words)
+        x = tf.reshape(x, [-1, self.hparams.d_model])
         caches = []
         for weights, cache, memory in zip(self.layers, state.caches, state.memories):
             x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_mask)
@@ -215,6 +248,14 @@ class CachedDecoder:
         if self.final_norm:
             x = self.final_norm(x)
         return x, state._replace(caches=tuple(caches))
+
+    def _with_passes(self, words: Words, ids: tf.Tensor, steps_left: tf.Tensor) -> Words:
+        """Return what is known of words after ids [B, N], the inputs of this time's slots."""
+        assert self.model.words
+        num_times = tf.shape(words.passes)[1] // self.beam_size
+        is_new = tf.repeat(tf.range(num_times) == num_times - steps_left, self.beam_size)
+        passes = tf.tile(self.model.words.passes(ids), [1, num_times])
+        return words._replace(passes=tf.where(is_new, passes, words.passes))
 
     def _mask(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""

@@ -211,7 +211,10 @@ class Translator:
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)
             model = transformer.Transformer(
-                run.hparams, task.vocabulary.targets.size, dtype=decode_options.weights_dtype
+                run.hparams,
+                task.vocabulary.targets.size,
+                words=task.grammar,
+                dtype=decode_options.weights_dtype,
             )
             checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
             models.append(model)

@@ -17,6 +17,7 @@ from t2t_lite.model import (
     attention,
     embedding,
     feed_forward,
+    next_word,
     normalization,
     parallel_heads,
     position,
@@ -29,11 +30,13 @@ from t2t_lite.text import vocabulary
 class EncoderOutput(NamedTuple):
     """What the decoder sees of a source.
 
-    States [B, S, D], the mask that hides padding, and in packed rows the segments [B, S].
+    States [B, S, D], the mask that hides padding, the ids [B, S], and in packed rows the segments
+    [B, S].
     """
 
     states: tf.Tensor
     mask: tf.Tensor
+    ids: tf.Tensor
     segments: tf.Tensor | None = None
 
 
@@ -141,6 +144,7 @@ class Transformer(keras.Model):
       vocab_size: number of ids, of targets where a source has a vocabulary of its own; rows of the
         embedding are rounded up to a multiple of `hparams.vocab_multiple`. The spare rows are ids
         that never occur.
+      words: tells the next word, where hparams.next_word asks for it.
       dtype: a Keras dtype policy, see above.
     """
 
@@ -149,10 +153,14 @@ class Transformer(keras.Model):
         hparams: config.HParams,
         vocab_size: int,
         *,
+        words: next_word.WordOrder | None = None,
         dtype: str | None = None,
         **kwargs,
     ):
         super().__init__(dtype=dtype, autocast=False, **kwargs)
+        if hparams.next_word and not words:
+            raise ValueError("hparams.next_word needs words")
+        self.words = words if hparams.next_word else None
         self.hparams = hparams
         self.vocab_size = vocab_size
         policy = self.dtype_policy
@@ -244,7 +252,7 @@ class Transformer(keras.Model):
         for layer in self.encoder_layers:
             x = layer(x, mask, noise=noise)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
-        return EncoderOutput(x, mask, packing.segments if packing else None)
+        return EncoderOutput(x, mask, inputs, packing.segments if packing else None)
 
     def decode(
         self,
@@ -274,7 +282,12 @@ class Transformer(keras.Model):
             encoded = encoded._replace(mask=memory_mask)
         if self.hparams.start_vector:
             x = tf.where((positions == 0)[..., None], self.start_vector(x), x)
-        x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
+        x += self.position(positions)
+        if self.words:
+            passed = tf.cast(self.words.passes(targets), tf.int32)
+            passed = tf.cumsum(passed, axis=1, exclusive=True)
+            x += next_word.states(self.words.places(encoded.ids), passed, encoded.states)
+        x = dropouts.dropout(x, self.hparams.dropout, noise)
         for layer in self.decoder_layers:
             x = layer(x, mask, encoded, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x

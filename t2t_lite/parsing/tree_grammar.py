@@ -76,12 +76,20 @@ class TreeGrammar:
         After the last word that is the sentence's EOS. Both are ids, [B, S] and [B, T]; rows may
         hold several sentences, each ended by EOS.
         """
-        is_place = self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
-        place = tf.cumsum(tf.cast(is_place, tf.int32), axis=1, exclusive=True)
-        passes = tf.gather(tf.constant(self._passes_word), targets)
-        passed = tf.cumsum(tf.cast(passes, tf.int32), axis=1, exclusive=True)
-        is_next = is_place[:, None, :] & (place[:, None, :] == passed[:, :, None])
+        passed = tf.cumsum(tf.cast(self.passes(targets), tf.int32), axis=1, exclusive=True)
+        is_next = self.places(inputs)[:, None, :] == passed[:, :, None]
         return tf.cast(is_next, tf.float32)
+
+    def places(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Return int32 [B, S]: the number of the word that begins at an id of [B, S], from 0, the
+        EOS of a sentence being its last; -1 where none begins."""
+        is_place = self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
+        numbers = tf.cumsum(tf.cast(is_place, tf.int32), axis=1, exclusive=True)
+        return tf.where(is_place, numbers, -1)
+
+    def passes(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return bool, of the shape of ids: which tokens are words' symbols, or EOS."""
+        return tf.gather(tf.constant(self._passes_word), ids)
 
     def _word_starts(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return bool [B, S]: which ids begin a word."""

@@ -44,11 +44,12 @@ def prepare(
             f"{data_dir} has a vocabulary for each side, which {problem.name} would exchange: "
             f"generate {problem.base_name} from files with the sides in each other's place"
         )
-    if hparams.guided_alignment and task.alignment is None:
-        raise errors.UserError(
-            f"guided_alignment is for parsing problems, {problem.name} is none: take another "
-            "--hparams_set or add --hparams=guided_alignment=0"
-        )
+    for field, off in (("guided_alignment", "0"), ("next_word", "false")):
+        if getattr(hparams, field) and task.grammar is None:
+            raise errors.UserError(
+                f"{field} is for parsing problems, {problem.name} is none: take another "
+                f"--hparams_set or add --hparams={field}={off}"
+            )
     if hparams.subword_sampling and not task.can_sample:
         raise errors.UserError(
             "subword_sampling is for translation with a vocabulary of t2t-lite's own kind "

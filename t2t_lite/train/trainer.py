@@ -111,7 +111,10 @@ class Training:
         # Every worker gets the chief's weights.
         with workers.explain_lost_worker("before the first step"), self._strategy.scope():
             self._model = transformer.Transformer(
-                hparams, run.vocab_size, dtype=devices.dtype_policy(run.precision)
+                hparams,
+                run.vocab_size,
+                words=task.grammar,
+                dtype=devices.dtype_policy(run.precision),
             )
             self._variables = self._model.named_variables()
             adam = optimizer.Adam(

@@ -18,9 +18,20 @@ TINY = config.HParams(
 VOCABULARY = 53  # 56 rows, 80 columns
 
 
+class _Words:
+    """Every input token but padding is a word, and every third target token stands for one."""
+
+    def places(self, inputs):
+        return tf.where(inputs > 0, tf.range(tf.shape(inputs)[1]), -1)
+
+    def passes(self, ids):
+        return (ids > 0) & (ids % 3 == 0)
+
+
 def _model(dtype=None, **changes):
     keras.utils.set_random_seed(3)
-    model = transformer.Transformer(dataclasses.replace(TINY, **changes), VOCABULARY, dtype=dtype)
+    hparams = dataclasses.replace(TINY, **changes)
+    model = transformer.Transformer(hparams, VOCABULARY, words=_Words(), dtype=dtype)
     for variable in model.named_variables().values():  # no bias is zero, no scale is one
         variable.assign_add(tf.cast(tf.random.normal(variable.shape, stddev=0.3), variable.dtype))
     return model
@@ -83,6 +94,7 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"first_position": 2, "start_vector": True, "source_eos": False, "norm_epsilon": 1e-3},
         {"attention_function": "dot"},
         {"attention_function": "additive"},
+        {"next_word": True},
         {"attention_window": 2},
         {"attention_window": 5, "attention_function": "additive"},
     ],
