@@ -17,7 +17,7 @@ import sys
 
 import numpy as np
 
-from t2t_lite import errors
+from t2t_lite import config, errors
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.text import any_vocabulary, piece_vocabulary, text_files, vocabulary
@@ -73,11 +73,14 @@ def convert(
             "CTranslate2 has only heads of the size d_model / num_heads, here "
             f"{hparams.d_model} / {hparams.num_heads}; got d_k={hparams.d_k}, d_v={hparams.d_v}"
         )
-    if hparams.attention_function != "scaled_dot" or hparams.attention_window or hparams.next_word:
+    others = {
+        name: getattr(hparams, name)
+        for name in ("attention_function", "attention_window", "relative_bias", "next_word")
+    }
+    if any(value != getattr(config.HParams(), name) for name, value in others.items()):
         raise errors.UserError(
             "CTranslate2 has only the paper's attention, here "
-            f"attention_function={hparams.attention_function}, "
-            f"attention_window={hparams.attention_window}, next_word={hparams.next_word}"
+            + ", ".join(f"{name}={value}" for name, value in others.items())
         )
     try:
         import ctranslate2  # noqa: F401 # pyright: ignore[reportMissingImports] (optional)

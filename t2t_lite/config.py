@@ -111,9 +111,18 @@ class HParams:
     source_eos: bool = fields.option(
         True, "The encoder reads an input's EOS; OpenNMT-tf's does not.", changes=MODEL
     )
-    next_word: bool = fields.option(
-        False,
-        "The decoder's input has the encoder's state of the word that comes next (parsing).",
+    relative_bias: int = fields.option(
+        0,
+        "Self-attention has a learnt bias for each distance up to this to either side, in the "
+        "decoder for twice as many before; 0: none.",
+        at_least=0,
+        changes=MODEL,
+    )
+    next_word: int = fields.option(
+        0,
+        "A parser's attention over the source has a learnt bias for each distance up to this from "
+        "the word that comes next; 0: none.",
+        at_least=0,
         changes=MODEL,
     )
     norm_epsilon: float = fields.option(
@@ -240,10 +249,14 @@ class HParams:
                 "r_drop and subword_sampling do not go with parallel_heads, which learn from the "
                 "model's own outputs: add r_drop=0,subword_sampling=0"
             )
-        if self.next_word and (self.parallel_heads or self.attention_window):
+        if self.attention_window and (self.relative_bias or self.next_word):
             raise errors.UserError(
-                "next_word does not go with parallel_heads or attention_window, which do not keep "
-                "all of an output in sight: leave one of them out"
+                "relative_bias and next_word do not go with attention_window, which sees only what "
+                "is near: leave one of them out"
+            )
+        if self.parallel_heads and self.next_word:
+            raise errors.UserError(
+                "next_word is for parsers, which parallel_heads are not: add next_word=0"
             )
         if self.parallel_heads == 1:
             raise errors.UserError(

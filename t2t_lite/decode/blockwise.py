@@ -113,6 +113,7 @@ class BlockDecoder:
             positions,
             state._replace(slots=slots),
             mask=self._mask(slots, positions),
+            distances=slots[:, None] - positions[:, :, None],
             steps_left=steps_left,
         )
         return tf.reshape(outputs, [-1, self.block_size, outputs.shape[-1]]), state

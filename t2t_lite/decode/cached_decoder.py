@@ -26,14 +26,7 @@ import tensorflow as tf
 from t2t_lite.decode import beam_search, candidates, prepared_weights
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode import products as weight_products
-from t2t_lite.model import (
-    attention,
-    compatibility,
-    linear,
-    next_word,
-    residual,
-    transformer,
-)
+from t2t_lite.model import attention, compatibility, linear, residual, transformer
 
 
 class KeysValues(NamedTuple):
@@ -44,10 +37,9 @@ class KeysValues(NamedTuple):
 
 
 class Words(NamedTuple):
-    """Which words there are, and after which slots it is the next one's turn: see next_word."""
+    """The source's words, and after which slots it is the next one's turn: see relative."""
 
-    places: tf.Tensor  # int32 [B, S]
-    states: tf.Tensor  # float32 [B, S, D]
+    numbers: tf.Tensor  # int32 [B, S]
     passes: tf.Tensor  # bool [B, C]
 
 
@@ -56,8 +48,8 @@ class State(NamedTuple):
 
     `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
     those of the newest times. `caches` are their keys and values in each layer, `memories` those of
-    the source; `memory_mask` [B, 1, 1, S] hides padding. `words` has what a model needs that reads
-    the next word, and is empty for others.
+    the source; `memory_mask` [B, 1, 1, S] hides padding. `words` is empty unless the model is told
+    which word is next.
     """
 
     slots: tf.Tensor
@@ -141,8 +133,8 @@ class CachedDecoder:
             memories = tuple(weights.folded(*memory, encoded.mask) for weights, memory in pairs)
         words = ()
         if self.model.words:
-            places = self.model.words.places(encoded.ids)
-            words = Words(places, encoded.states, passes=tf.zeros([batch_size, 0], tf.bool))
+            numbers = self.model.words.numbers(encoded.ids)
+            words = Words(numbers, passes=tf.zeros([batch_size, 0], tf.bool))
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
@@ -203,6 +195,7 @@ class CachedDecoder:
             position,
             state,
             mask=self._mask(state.slots, ancestry, position),
+            distances=(state.slots // self.beam_size - position)[:, None],
             steps_left=tf.shape(ancestry)[2] - position,
         )
         return self.logits(x), state
@@ -214,6 +207,7 @@ class CachedDecoder:
         state: State,
         *,
         mask: tf.Tensor,
+        distances: tf.Tensor,
         steps_left: tf.Tensor,
     ) -> tuple[tf.Tensor, State]:
         """Return the decoder's outputs [B * N, D] after ids [B, N], and the new state.
@@ -223,27 +217,33 @@ class CachedDecoder:
           positions: of the ids, whatever broadcasts to [B, N].
           state: before this step.
           mask: [B, 1, N, C], hides slots that a query may not see.
+          distances: of the slots' positions from those of the ids, [B, N, C] or [B, 1, C].
           steps_left: how many steps, this one among them, the newest slots still have room for.
         """
         num_slots = tf.shape(state.slots)[1]
         ends = tf.range(1, tf.shape(ids)[0] * self.hparams.num_heads + 1)
         step_slots = _StepSlots(
-            rows=ends * (num_slots // self.beam_size) - steps_left, mask=mask, num_slots=num_slots
+            rows=ends * (num_slots // self.beam_size) - steps_left, num_slots=num_slots
         )
         x = self.model.embedding(ids)
         if self.hparams.start_vector:
             x = tf.where((positions == 0)[..., None], self.model.start_vector(x), x)
-        x += self.model.position(positions)
+        x = tf.reshape(x + self.model.position(positions), [-1, self.hparams.d_model])
+        masks, memory_masks = ([one] * len(self.layers) for one in (mask, state.memory_mask))
+        if self.hparams.relative_bias:
+            masks = [mask + bias for bias in self.model.decoder_bias(distances)]
         if state.words:
             words = self._with_passes(state.words, ids, steps_left)
             is_passed = (mask[:, 0] == 0) & words.passes[:, None]  # [B, N, C]
             passed = tf.math.count_nonzero(is_passed, axis=2, dtype=tf.int32)
-            x += next_word.states(words.places, passed, words.states)
+            biases = self.model.word_biases(words.numbers, passed)
+            memory_masks = [state.memory_mask + bias for bias in biases]
             state = state._replace(words=words)
-        x = tf.reshape(x, [-1, self.hparams.d_model])
         caches = []
-        for weights, cache, memory in zip(self.layers, state.caches, state.memories):
-            x, cache = self._layer(x, weights, cache, memory, step_slots, state.memory_mask)
+        for weights, cache, memory, *layer_masks in zip(
+            self.layers, state.caches, state.memories, masks, memory_masks
+        ):
+            x, cache = self._layer(x, weights, cache, memory, step_slots, *layer_masks)
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
@@ -300,6 +300,7 @@ class CachedDecoder:
         cache,
         memory,
         slots: "_StepSlots",
+        mask,
         memory_mask,
     ):
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
@@ -310,12 +311,12 @@ class CachedDecoder:
             sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
             q, k, v = self._split_heads(self._cast(weights.self_qkv(y)), sizes)
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            attended = self._attend(q, new_cache, slots.mask, weights.self_additive)
+            attended = self._attend(q, new_cache, mask, weights.self_additive)
             return weights.self_output(attended)
 
         def cross_attention(y):
             if isinstance(memory, prepared_weights.FoldedMemory):
-                return weights.add_cross_output_bias(self._attend_folded(y, memory))
+                return weights.add_cross_output_bias(self._attend_folded(y, memory, memory_mask))
             y = self._cast(weights.cross_q(y))
             (q,) = self._split_heads(y, [self.hparams.d_k])
             attended = self._attend(q, memory, memory_mask, weights.cross_additive)
@@ -356,12 +357,16 @@ class CachedDecoder:
         joined_BNHK = prepared_weights.transpose(heads_BHNK, [0, 2, 1, 3])
         return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
 
-    def _attend_folded(self, x: tf.Tensor, memory: prepared_weights.FoldedMemory) -> tf.Tensor:
+    def _attend_folded(
+        self, x: tf.Tensor, memory: prepared_weights.FoldedMemory, mask: tf.Tensor
+    ) -> tf.Tensor:
         """Let x [N, D] attend to the memory of one sentence; return [N, D]."""
         d_model = self.hparams.d_model
         scores = tf.matmul(x, tf.reshape(memory.keys, [-1, d_model]), transpose_b=True)
         # [N, H S] --> [N, H, S] --> [N, H S]
         scores = tf.reshape(scores, [self.beam_size, self.hparams.num_heads, -1])
+        if self.model.words:  # the memory's own bias hides padding, but knows no words
+            scores += prepared_weights.transpose(mask, [0, 2, 1, 3])[0]
         weights = tf.nn.softmax(scores + memory.bias)
         weights = tf.reshape(weights, [self.beam_size, -1])
         return tf.matmul(weights, tf.reshape(memory.values, [-1, d_model]))
@@ -406,10 +411,9 @@ def of_models(
 
 
 class _StepSlots(NamedTuple):
-    """Which slots a step writes, and which its beams may see; the same for all layers."""
+    """Which slots a step writes; the same for all layers."""
 
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
-    mask: tf.Tensor  # [B, 1, N, C]
     num_slots: tf.Tensor  # C
 
 

@@ -17,10 +17,10 @@ from t2t_lite.model import (
     attention,
     embedding,
     feed_forward,
-    next_word,
     normalization,
     parallel_heads,
     position,
+    relative,
     residual,
 )
 from t2t_lite.model import dropout as dropouts
@@ -30,8 +30,8 @@ from t2t_lite.text import vocabulary
 class EncoderOutput(NamedTuple):
     """What the decoder sees of a source.
 
-    States [B, S, D], the mask that hides padding, the ids [B, S], and in packed rows the segments
-    [B, S].
+    States [B, S, D], the mask that hides padding, the ids [B, S] that were read, and in packed rows
+    the segments [B, S].
     """
 
     states: tf.Tensor
@@ -153,7 +153,7 @@ class Transformer(keras.Model):
         hparams: config.HParams,
         vocab_size: int,
         *,
-        words: next_word.WordOrder | None = None,
+        words: relative.WordOrder | None = None,
         dtype: str | None = None,
         **kwargs,
     ):
@@ -181,6 +181,12 @@ class Transformer(keras.Model):
             self.start_vector = embedding.AddedVector(hparams.d_model, name="start_vector")
         if hparams.logits_bias:
             self.logits_bias = embedding.AddedVector(num_rows, name="logits_bias")
+        encoders, decoders = hparams.num_encoder_layers, hparams.num_decoder_layers
+        if n := hparams.relative_bias:
+            self.encoder_bias = self._bias(encoders, -n, n, "encoder_bias")
+            self.decoder_bias = self._bias(decoders, -2 * n, 0, "decoder_bias")
+        if n := hparams.next_word:
+            self.cross_bias = self._bias(decoders, -n, n, "cross_bias")
         self.position = position.PositionEncoding(
             hparams.position_encoding,
             hparams.d_model,
@@ -211,6 +217,9 @@ class Transformer(keras.Model):
             )
         self.build()
 
+    def _bias(self, num_layers: int, first: int, last: int, name: str) -> relative.RelativeBias:
+        return relative.RelativeBias(num_layers, self.hparams.num_heads, first, last, name=name)
+
     def build(self, input_shape=None):
         layers = [self.embedding, self.position, *self.encoder_layers, *self.decoder_layers]
         if self.hparams.embeddings == "separate":
@@ -221,6 +230,10 @@ class Transformer(keras.Model):
             layers += [self.start_vector]
         if self.hparams.logits_bias:
             layers += [self.logits_bias]
+        if self.hparams.relative_bias:
+            layers += [self.encoder_bias, self.decoder_bias]
+        if self.hparams.next_word:
+            layers += [self.cross_bias]
         if self.hparams.pre_norm:
             layers += [self.encoder_norm, self.decoder_norm]
         if self.hparams.parallel_heads:
@@ -249,8 +262,12 @@ class Transformer(keras.Model):
         if self.hparams.source_vector:
             x = self.source_vector(x)
         x = dropouts.dropout(x, self.hparams.dropout, noise)
-        for layer in self.encoder_layers:
-            x = layer(x, mask, noise=noise)
+        masks = [mask] * len(self.encoder_layers)
+        if self.hparams.relative_bias:
+            distances = relative.distances(tf.shape(inputs)[1])
+            masks = [mask + bias for bias in self.encoder_bias(distances)]
+        for layer, own_mask in zip(self.encoder_layers, masks):
+            x = layer(x, own_mask, noise=noise)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
         return EncoderOutput(x, mask, inputs, packing.segments if packing else None)
 
@@ -282,15 +299,24 @@ class Transformer(keras.Model):
             encoded = encoded._replace(mask=memory_mask)
         if self.hparams.start_vector:
             x = tf.where((positions == 0)[..., None], self.start_vector(x), x)
-        x += self.position(positions)
+        x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
+        masks, memories = ([one] * len(self.decoder_layers) for one in (mask, encoded))
+        if self.hparams.relative_bias:
+            distances = relative.distances(tf.shape(targets)[1])
+            masks = [mask + bias for bias in self.decoder_bias(distances)]
         if self.words:
             passed = tf.cast(self.words.passes(targets), tf.int32)
             passed = tf.cumsum(passed, axis=1, exclusive=True)
-            x += next_word.states(self.words.places(encoded.ids), passed, encoded.states)
-        x = dropouts.dropout(x, self.hparams.dropout, noise)
-        for layer in self.decoder_layers:
-            x = layer(x, mask, encoded, noise=noise)
+            biases = self.word_biases(self.words.numbers(encoded.ids), passed)
+            memories = [encoded._replace(mask=encoded.mask + bias) for bias in biases]
+        for layer, own_mask, memory in zip(self.decoder_layers, masks, memories):
+            x = layer(x, own_mask, memory, noise=noise)
         return self.decoder_norm(x) if self.hparams.pre_norm else x
+
+    def word_biases(self, numbers: tf.Tensor, passed: tf.Tensor) -> list[tf.Tensor]:
+        """Return each decoder layer's biases [B, H, T, S] of cross-attention, given the numbers
+        [B, S] of the source's words and how many of them are passed [B, T]."""
+        return self.cross_bias(numbers[:, None] - passed[:, :, None])
 
     def guesses(
         self, states: tf.Tensor, ids: tf.Tensor, memory: parallel_heads.Memory

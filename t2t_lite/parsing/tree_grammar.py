@@ -77,19 +77,20 @@ class TreeGrammar:
         hold several sentences, each ended by EOS.
         """
         passed = tf.cumsum(tf.cast(self.passes(targets), tf.int32), axis=1, exclusive=True)
-        is_next = self.places(inputs)[:, None, :] == passed[:, :, None]
+        is_next = self._is_place(inputs)[:, None, :]
+        is_next &= self.numbers(inputs)[:, None, :] == passed[:, :, None]
         return tf.cast(is_next, tf.float32)
 
-    def places(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Return int32 [B, S]: the number of the word that begins at an id of [B, S], from 0, the
-        EOS of a sentence being its last; -1 where none begins."""
-        is_place = self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
-        numbers = tf.cumsum(tf.cast(is_place, tf.int32), axis=1, exclusive=True)
-        return tf.where(is_place, numbers, -1)
+    def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
+        """Return int32 [B, S]: of which word each id is a part, from 0; EOS is one of its own."""
+        return tf.cumsum(tf.cast(self._is_place(inputs), tf.int32), axis=1) - 1
 
     def passes(self, ids: tf.Tensor) -> tf.Tensor:
         """Return bool, of the shape of ids: which tokens are words' symbols, or EOS."""
         return tf.gather(tf.constant(self._passes_word), ids)
+
+    def _is_place(self, inputs: tf.Tensor) -> tf.Tensor:
+        return self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
 
     def _word_starts(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return bool [B, S]: which ids begin a word."""

@@ -114,6 +114,12 @@ def describe(
         parts.append(Part("vector of the source", 1, h.d_model))
     if h.start_vector:
         parts.append(Part("vector before the targets", 1, h.d_model))
+    if h.relative_bias:
+        size = (2 * h.relative_bias + 1) * h.num_heads
+        parts.append(Part("biases by distance", encoders + decoders, size))
+    if h.next_word:
+        size = (2 * h.next_word + 1) * h.num_heads
+        parts.append(Part("biases by distance from the next word", decoders, size))
     if h.position_encoding == "learned":
         parts.append(Part("learned positions", 1, h.max_length * h.d_model))
     if h.parallel_heads:

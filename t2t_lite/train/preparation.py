@@ -44,11 +44,11 @@ def prepare(
             f"{data_dir} has a vocabulary for each side, which {problem.name} would exchange: "
             f"generate {problem.base_name} from files with the sides in each other's place"
         )
-    for field, off in (("guided_alignment", "0"), ("next_word", "false")):
+    for field in ("guided_alignment", "next_word"):
         if getattr(hparams, field) and task.grammar is None:
             raise errors.UserError(
                 f"{field} is for parsing problems, {problem.name} is none: take another "
-                f"--hparams_set or add --hparams={field}={off}"
+                f"--hparams_set or add --hparams={field}=0"
             )
     if hparams.subword_sampling and not task.can_sample:
         raise errors.UserError(

@@ -19,6 +19,7 @@ VARIANTS = [
     {},
     {"pre_norm": True, "num_decoder_layers": 2},
     {"attention_window": 3},
+    {"relative_bias": 2},
     {"position_encoding": "learned", "max_length": 9},
     {"embeddings": "separate", "logits_bias": True, "attention_bias": True},
 ]

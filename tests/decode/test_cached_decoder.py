@@ -19,10 +19,10 @@ VOCABULARY = 53  # 56 rows, 80 columns
 
 
 class _Words:
-    """Every input token but padding is a word, and every third target token stands for one."""
+    """Two input tokens are a word, and every third target token stands for one."""
 
-    def places(self, inputs):
-        return tf.where(inputs > 0, tf.range(tf.shape(inputs)[1]), -1)
+    def numbers(self, inputs):
+        return tf.broadcast_to(tf.range(tf.shape(inputs)[1]) // 2, tf.shape(inputs))
 
     def passes(self, ids):
         return (ids > 0) & (ids % 3 == 0)
@@ -94,7 +94,9 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"first_position": 2, "start_vector": True, "source_eos": False, "norm_epsilon": 1e-3},
         {"attention_function": "dot"},
         {"attention_function": "additive"},
-        {"next_word": True},
+        {"relative_bias": 2},
+        {"next_word": 1},
+        {"relative_bias": 1, "next_word": 2, "attention_function": "additive"},
         {"attention_window": 2},
         {"attention_window": 5, "attention_function": "additive"},
     ],

@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+import tiny_run
 
 from t2t_lite import config, registry
 from t2t_lite.bin import trainer
@@ -26,12 +27,13 @@ SMALL = config.HParams(
         dataclasses.replace(SMALL, attention_bias=True, start_vector=True, source_eos=False),
         dataclasses.replace(SMALL, embeddings="separate", source_vocab_size=35),
         dataclasses.replace(SMALL, parallel_heads=4),
+        dataclasses.replace(SMALL, relative_bias=3, next_word=2),
     ],
     ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"]
-    + ["of OpenNMT-tf", "vocabularies of both sides", "parallel heads"],
+    + ["of OpenNMT-tf", "vocabularies of both sides", "parallel heads", "biases"],
 )
 def test_counts_are_the_models(hparams):
-    model = transformer.Transformer(hparams, 61)
+    model = transformer.Transformer(hparams, 61, words=tiny_run.tree_task().grammar)
     expected = sum(variable.shape.num_elements() for variable in model.named_variables().values())
     assert describe.describe(hparams, 61).parameters == expected
 
