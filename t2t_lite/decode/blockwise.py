@@ -105,9 +105,7 @@ class BlockDecoder:
           steps_left: for how many steps, this one among them, there is still room.
         """
         positions = lengths[:, None] + tf.range(self.block_size)
-        num_blocks = tf.shape(state.slots)[1] // self.block_size
-        is_new = tf.repeat(tf.range(num_blocks) == num_blocks - steps_left, self.block_size)
-        slots = tf.where(is_new, tf.tile(positions, [1, num_blocks]), state.slots)
+        slots = cached_decoder.written(state.slots, positions, steps_left)
         outputs, state = self._cached.outputs(
             ids,
             positions,

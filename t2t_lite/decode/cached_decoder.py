@@ -232,8 +232,10 @@ class CachedDecoder:
         masks, memory_masks = ([one] * len(self.layers) for one in (mask, state.memory_mask))
         if self.hparams.relative_bias:
             masks = [mask + bias for bias in self.model.decoder_bias(distances)]
-        if state.words:
-            words = self._with_passes(state.words, ids, steps_left)
+        if self.model.words and state.words:
+            words = state.words._replace(
+                passes=written(state.words.passes, self.model.words.passes(ids), steps_left)
+            )
             is_passed = (mask[:, 0] == 0) & words.passes[:, None]  # [B, N, C]
             passed = tf.math.count_nonzero(is_passed, axis=2, dtype=tf.int32)
             biases = self.model.word_biases(words.numbers, passed)
@@ -248,14 +250,6 @@ class CachedDecoder:
         if self.final_norm:
             x = self.final_norm(x)
         return x, state._replace(caches=tuple(caches))
-
-    def _with_passes(self, words: Words, ids: tf.Tensor, steps_left: tf.Tensor) -> Words:
-        """Return what is known of words after ids [B, N], the inputs of this time's slots."""
-        assert self.model.words
-        num_times = tf.shape(words.passes)[1] // self.beam_size
-        is_new = tf.repeat(tf.range(num_times) == num_times - steps_left, self.beam_size)
-        passes = tf.tile(self.model.words.passes(ids), [1, num_times])
-        return words._replace(passes=tf.where(is_new, passes, words.passes))
 
     def _mask(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
@@ -425,6 +419,15 @@ def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:
     """
     own_beams = tf.gather(ancestry, slots // num_beams, axis=2, batch_dims=1)
     return own_beams == (slots % num_beams)[:, None]
+
+
+def written(of_slots: tf.Tensor, new: tf.Tensor, steps_left: tf.Tensor) -> tf.Tensor:
+    """Return what is known of slots [B, C] with what is new of this time's [B, N]; see
+    CachedDecoder.outputs for steps_left."""
+    num_beams = new.shape[1]
+    num_times = tf.shape(of_slots)[1] // num_beams
+    is_new = tf.repeat(tf.range(num_times) == num_times - steps_left, num_beams)
+    return tf.where(is_new, tf.tile(new, [1, num_times]), of_slots)
 
 
 def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:

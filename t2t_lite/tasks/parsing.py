@@ -22,7 +22,7 @@ _PARAMETERS = dataclasses.replace(evalb.COLLINS, max_error=10**9)
 
 
 class Parsing(task.Task):
-    """Words to trees; `alignment` shows a model in training which word comes next."""
+    """Words to trees."""
 
     name = "parsing"
     score_name = "F1"
@@ -32,7 +32,6 @@ class Parsing(task.Task):
     def __init__(self, vocabulary: vocabularies.Vocabulary):
         super().__init__(vocabulary)
         self.grammar = tree_grammar.TreeGrammar(vocabulary)
-        self.alignment = self.grammar.alignment
         self.space_id = vocabulary.space_id
         symbols = {vocabulary.piece(token)[1:] for token in vocabulary.symbol_ids}
         self._has_tags = trees.PRETERMINAL not in symbols

@@ -47,9 +47,6 @@ class Task:
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
     # What outputs must obey; None: nothing.
     grammar: tree_grammar.TreeGrammar | None = None
-    # In training: (inputs [B, S], targets [B, T]) -> float32 [B, T, S], where in the input each
-    # target comes from; None where nobody knows.
-    alignment: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None
     # An id that does not stay at a cut: the space before a word that is cut off as a whole.
     space_id: int | None = None
 

@@ -130,7 +130,7 @@ class Training:
             strategy=self._strategy,
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
-            align=self._task.alignment if hparams.guided_alignment else None,
+            align=task.grammar.alignment if task.grammar and hparams.guided_alignment else None,
         )
         self._distil = (
             heads.Distillation(self._model, self._task) if hparams.parallel_heads else dict
