@@ -42,9 +42,10 @@ def transformer_tiny() -> config.HParams:
 
 @registry.register_hparams
 def transformer_tiny_100k() -> config.HParams:
-    """transformer_tiny for a hundred thousand pairs and more: dropout 0.1.
+    """transformer_tiny for a hundred thousand pairs, or few readings of fewer: dropout 0.1.
 
-    In one training on 166,000 short pairs its BLEU was 5.3 above that of dropout 0.3.
+    Its BLEU was 5.3 above that of dropout 0.3 on 166,000 short pairs, read 20 times, and 7.1 above
+    it on 26,000 longer ones, read 15 times, in one training each.
     """
     return dataclasses.replace(transformer_tiny(), dropout=0.1)
 
