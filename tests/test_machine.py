@@ -1,6 +1,9 @@
 """The cores that a process may use, in a container too."""
 
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -60,3 +63,34 @@ def test_the_process_may_be_bound_to_fewer(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_ROOT", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5}, raising=False)
     assert machine.cores() == 2
+
+
+_FAULTS_OF_A_SECOND_ARRAY = """
+import resource, sys, threading
+from t2t_lite import machine
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def fill():
+    bytearray(b"1") * (64 << 20)  # freed at once
+
+if sys.argv[1] == "kept":
+    machine.keep_freed_memory()
+threads = [threading.Thread(target=fill) for _ in range(2)]
+counts = [faults()]
+for thread in threads:
+    thread.start()
+    thread.join()
+    counts.append(faults())
+print(counts[2] - counts[1])
+"""
+
+
+@pytest.mark.parametrize(("kept", "few"), [("kept", True), ("given back", False)])
+def test_freed_memory_can_be_kept(kept, few):
+    if platform.libc_ver()[0] != "glibc":
+        pytest.skip("the C library is not glibc")
+    command = [sys.executable, "-c", _FAULTS_OF_A_SECOND_ARRAY, kept]
+    faults = int(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert (faults < 500) is few  # of 16,384 pages

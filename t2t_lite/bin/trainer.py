@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_lite import config, registry
+from t2t_lite import config, machine, registry
 from t2t_lite.bin import command
 from t2t_lite.train import options
 
@@ -75,6 +75,7 @@ def _describe() -> None:
 
 
 def _train() -> int:
+    machine.keep_freed_memory()
     problem = registry.problem(FLAGS.problem)
     hparams = _hparams_set()
     with command.quiet_import():
