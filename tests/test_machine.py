@@ -1,4 +1,4 @@
-"""The cores that a process may use, in a container too."""
+"""The cores that a process may use, in a container too, and the memory that it keeps."""
 
 import os
 import platform
@@ -66,7 +66,7 @@ def test_the_process_may_be_bound_to_fewer(tmp_path, monkeypatch):
 
 
 _FAULTS_OF_A_SECOND_ARRAY = """
-import resource, sys, threading
+import ctypes, resource, sys, threading
 from t2t_lite import machine
 
 def faults():
@@ -75,6 +75,7 @@ def faults():
 def fill():
     bytearray(b"1") * (64 << 20)  # freed at once
 
+ctypes.CDLL(None).prctl(41, 1, 0, 0, 0)  # no large pages: a fault for each of 4 KiB
 if sys.argv[1] == "kept":
     machine.keep_freed_memory()
 threads = [threading.Thread(target=fill) for _ in range(2)]
