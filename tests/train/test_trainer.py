@@ -327,6 +327,19 @@ def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys):
     assert line.startswith(f"{sum(length > 12 for length in longest)} training pairs")
 
 
+@pytest.mark.parametrize("hardware", ["float32", "bfloat16"])
+def test_bfloat16_that_the_hardware_lacks_is_said(
+    tiny_data, tmp_path, capsys, monkeypatch, hardware
+):
+    monkeypatch.setattr(
+        devices, "precision", lambda choice: hardware if choice == "auto" else choice
+    )
+    flags = ["--train_steps=1", "--precision=bfloat16"]
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+    said = "this hardware has no bfloat16" in capsys.readouterr().err
+    assert said == (hardware == "float32")
+
+
 def test_early_stopping(tiny_data, tmp_path, capsys):
     # A rate of nearly nothing: the dev score never gets better than at the first evaluation.
     flags = ["--train_steps=50", "--eval_frequency=2", "--early_stopping_patience=2"]
