@@ -1,5 +1,6 @@
 """How far long work is: a bar on a terminal, elsewhere a plain line now and then."""
 
+import math
 import time
 from typing import IO
 
@@ -63,7 +64,8 @@ class Progress:
         """Show that `done` of `total` are done (0: nobody knows of how many), and some figures.
 
         A plain line is shown only if the one before it is old enough, or if this is the last. It
-        tells the time left by `seconds_each`; None: by what each has taken up to now.
+        tells the time left by `seconds_each`; None: by what each has taken up to now; NaN: not at
+        all, since nobody knows.
         """
         if self._bar is not None:
             self._bar.total = total or None
@@ -101,7 +103,7 @@ class Progress:
         # Before that it would be a guess: work begins with compiling.
         if seconds_each is None and done > self._first and seconds >= _LINE_SECONDS:
             seconds_each = seconds / (done - self._first)
-        if total and seconds_each is not None:
+        if total and seconds_each is not None and not math.isnan(seconds_each):
             parts.append(f"{_duration((total - done) * seconds_each)} left")
         return "  ".join(filter(None, parts))
 

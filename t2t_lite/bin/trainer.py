@@ -112,13 +112,17 @@ def _hparams_set() -> config.HParams:
 
 def _report(summary: "trainer.Summary") -> str:
     done = summary.throughput
-    share = done.flops_per_second / summary.peak
-    lines = [
+    work = (
         f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
-        f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches), {done.flops:.2e} FLOPs; "
-        f"while training {done.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured "
-        f"matrix-multiply peak of {summary.peak / 1e9:,.0f} GFLOP/s",
-    ]
+        f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches), {done.flops:.2e} FLOPs"
+    )
+    if done.tokens_per_second:  # some steps were not compiled first
+        share = done.flops_per_second / summary.peak
+        work += (
+            f"; while training {done.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured "
+            f"matrix-multiply peak of {summary.peak / 1e9:,.0f} GFLOP/s"
+        )
+    lines = [work]
     if summary.skipped:
         lines.append(f"{summary.skipped} steps without a finite gradient were left out")
     if summary.best_step:

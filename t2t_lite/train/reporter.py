@@ -99,12 +99,11 @@ class Reporter:
             figures += f"  {self._tokens_per_second.value:,.0f} tokens/s"
         if self._shapes > 1 and step - self._last_compiled < _SHOWN_STEPS:
             figures += f"  {self._shapes} shapes compiled"
-        steps_per_second = self._steps_per_second.value
         self._progress.update(
             step,
             self._last_step,
             figures=figures,
-            seconds_each=None if math.isnan(steps_per_second) else 1 / steps_per_second,
+            seconds_each=1 / self._steps_per_second.value,
             is_last=step == self._last_step,
         )
         if step % _SUMMARY_STEPS == 0:
