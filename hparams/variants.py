@@ -41,15 +41,23 @@ def transformer_tiny() -> config.HParams:
 
 
 @registry.register_hparams
+def transformer_tiny_30k() -> config.HParams:
+    """transformer_tiny with biases by distance: for tens of thousands of pairs, read often.
+
+    On 29,000 captions BLEU was 1.1 (En-De) and 1.8 (En-Fr) higher with them. One training each.
+    """
+    return dataclasses.replace(transformer_tiny(), relative_bias=8)
+
+
+@registry.register_hparams
 def transformer_tiny_100k() -> config.HParams:
-    """transformer_tiny for a hundred thousand pairs, or few readings of fewer: dropout 0.1, biases.
+    """transformer_tiny_30k for a hundred thousand pairs, or few readings of fewer: dropout 0.1.
 
     With the dropout BLEU was 5.3 above that of 0.3 on 166,000 short pairs, read 17 times, and 7.1
-    above it on 26,000 longer ones, read 15 times. With biases by distance it was 8.6 higher again
-    on the latter, 1.3 on the former, and 1.1 on 29,000 captions, there with dropout 0.3. One
-    training each.
+    above it on 26,000 longer ones, read 15 times; with the biases 1.3 higher again on the former
+    and 8.6 on the latter. One training each.
     """
-    return dataclasses.replace(transformer_tiny(), dropout=0.1, relative_bias=8)
+    return dataclasses.replace(transformer_tiny_30k(), dropout=0.1)
 
 
 @registry.register_hparams
