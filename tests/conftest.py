@@ -1,6 +1,5 @@
-"""Fixtures that all tests share, and the order of the files."""
+"""Fixtures that all tests share."""
 
-import collections
 import gc
 import os
 import pathlib
@@ -64,15 +63,6 @@ def pytest_configure() -> None:
     (cpu,) = tf.config.list_physical_devices("CPU")
     two = [tf.config.LogicalDeviceConfiguration()] * 2
     tf.config.set_logical_device_configuration(cpu, two)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: no worker is left with one when the others end."""
-    seconds: dict[pathlib.Path, float] = collections.defaultdict(float)
-    for item in items:
-        marks = {mark.name for mark in item.iter_markers()}
-        seconds[item.path] += 80 if "learning" in marks else 4 if "integration" in marks else 0.1
-    items.sort(key=lambda item: -seconds[item.path])
 
 
 @pytest.fixture(scope="session")

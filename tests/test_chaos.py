@@ -8,7 +8,7 @@ import pytest
 
 from t2t_lite import errors
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

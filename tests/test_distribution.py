@@ -15,7 +15,7 @@ import zipfile
 import documents
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 
 _NOT_PART = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "runs", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"

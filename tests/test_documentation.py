@@ -53,7 +53,7 @@ def _run(name: str, folder: pathlib.Path) -> None:
                 runner.run(block)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _WITH_BLOCKS)
 def test_the_blocks_of_a_page_run(name, after_start, tmp_path):
     if name == "start.md":
@@ -109,7 +109,7 @@ def test_links_of_readme_lead_to_files():
         assert target.startswith("https://") or (documents.ROOT / target).exists(), target
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path):
     pytest.importorskip("sphinx", reason="needs the site's tools: pip install -e .[docs]")
     flags = ["-n", "-W", "--keep-going", "-q", "-d", str(tmp_path / "doctrees")]

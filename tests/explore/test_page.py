@@ -14,7 +14,7 @@ import tiny_run
 
 from t2t_lite.explore import attending, saving
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 TEXT = tiny_run.SENTENCES[3]
 VIEWS = {
     "translation": {},

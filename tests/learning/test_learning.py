@@ -10,7 +10,7 @@ from t2t_lite.data import manifest
 from t2t_lite.decode import translator
 from t2t_lite.tasks import parsing
 
-pytestmark = pytest.mark.learning
+pytestmark = pytest.mark.slow
 
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
