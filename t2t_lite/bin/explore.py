@@ -10,14 +10,12 @@ file that opens from a disk, with no server and no network. For an export the pa
 scores and parses only, since an export answers with no more.
 """
 
-import dataclasses
 import os
-import pathlib
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -27,9 +25,7 @@ from t2t_lite.decode import options
 from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
-    from t2t_lite.decode import translator
     from t2t_lite.explore import explorer, export_explorer
-    from t2t_lite.run import output_dir as output_dirs
 
     Answers = explorer.Explorer | export_explorer.ExportExplorer
 
@@ -91,7 +87,7 @@ def _of_run() -> "explorer.Explorer":
         FLAGS.output_dir, FLAGS.checkpoint_path, **changes
     )
     references = _references(run.run.problem, FLAGS.data_dir or run.run.data_dir)
-    return explorer.Explorer(model, references=references, about=_about(run, model))
+    return explorer.Explorer(model, references=references)
 
 
 def _of_export() -> "export_explorer.ExportExplorer":
@@ -141,46 +137,6 @@ def _references(problem_name: str, data_dir: str) -> dict[str, str]:
         print(f"no texts to choose from: {error}", file=sys.stderr)
         return {}
     return dict(zip(text.sources, text.references))
-
-
-def _about(run: "output_dirs.OutputDir", model: "translator.Translator") -> dict[str, Any]:
-    """Return what the Model view shows."""
-    from t2t_lite.explore import curves
-    from t2t_lite.train import describe, schedule
-
-    hparams = run.hparams
-    steps = sorted(
-        {
-            *range(1, hparams.train_steps, max(hparams.train_steps // 200, 1)),
-            hparams.warmup_steps,
-            hparams.train_steps,
-        }
-    )
-    rates = [
-        [
-            step,
-            schedule.learning_rate(
-                step,
-                d_model=hparams.d_model,
-                warmup_steps=hparams.warmup_steps,
-                scale=hparams.learning_rate_scale,
-            ),
-        ]
-        for step in steps
-        if step <= hparams.train_steps
-    ]
-    described = describe.describe(
-        hparams,
-        model.vocabulary.targets.size,
-        hparams_set=describe.row_of(hparams, run.run.hparams_set),
-    )
-    return {
-        "problem": run.run.problem,
-        "hparams": dataclasses.asdict(hparams),
-        "description": describe.as_json(described),
-        "schedule": rates,
-        "curves": curves.read(pathlib.Path(FLAGS.output_dir)),
-    }
 
 
 def _write(answers: "Answers") -> None:

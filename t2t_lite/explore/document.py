@@ -29,7 +29,6 @@ MODULES = (
     "attention.js",
     "search.js",
     "parse.js",
-    "model.js",
     "main.js",
 )
 _WEIGHT_SCALE = 65535

@@ -61,7 +61,6 @@ class Explorer:
     Args:
       model: the translator; n-best lists have as many entries as its options return.
       references: the reference of each source text that has one.
-      about: what does not depend on a text: what the Model view shows.
     """
 
     def __init__(
@@ -69,7 +68,6 @@ class Explorer:
         model: translator.Translator,
         *,
         references: Mapping[str, str] | None = None,
-        about: Mapping[str, Any] | None = None,
     ):
         # Every output with its tokens' probabilities and alignment, whatever the options say.
         options = dataclasses.replace(model.options, token_scores=True, alignments=True)
@@ -82,7 +80,6 @@ class Explorer:
             frozen=model.frozen,
         )
         self._references = dict(references or {})
-        self._about = dict(about or {})
         self._is_parser = isinstance(model.task, parsing.Parsing)
         self._search = None if options.sampling else search_tree.TracedSearch(self.model)
         spec = tf.TensorSpec([None, None], tf.int32)
@@ -128,7 +125,6 @@ class Explorer:
             },
             "max_source_length": options.max_source_length,
             "examples": examples(self._references),
-            **self._about,
         }
 
     def translation(self, text: str, target: str | None = None) -> dict[str, Any]:

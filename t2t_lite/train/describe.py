@@ -5,7 +5,6 @@ are cost.py's; memory is arithmetic, an estimate from below: allocators and Tens
 """
 
 import dataclasses
-from typing import Any
 
 from t2t_lite import config, errors, registry
 from t2t_lite.train import cost
@@ -167,16 +166,6 @@ def row_of(hparams: config.HParams, hparams_set: str) -> str | None:
     except errors.UserError:
         return None
     return hparams_set if config.model(hparams) == config.model(original) else None
-
-
-def as_json(description: Description) -> dict[str, Any]:
-    """Return a description for json."""
-    parts = [{**dataclasses.asdict(part), "total": part.total} for part in description.parts]
-    return {
-        **dataclasses.asdict(description),
-        "parts": parts,
-        "parameters": description.parameters,
-    }
 
 
 def table(description: Description) -> str:

@@ -9,7 +9,6 @@ import tiny_run
 from t2t_lite import registry
 from t2t_lite.decode import options, translator
 from t2t_lite.explore import explorer, server
-from t2t_lite.train import describe, schedule
 
 GOLD = "(S (NP (DT a) (NN dog)) (VP (VBZ runs)))"
 
@@ -25,17 +24,6 @@ def _serve(answers):
     thread.join(10)
 
 
-def _about(model):
-    described = describe.describe(model.models[0].hparams, model.vocabulary.size)
-    rates = [[s, schedule.learning_rate(s, d_model=16, warmup_steps=40)] for s in range(1, 100)]
-    return {
-        "description": describe.as_json(described),
-        "schedule": rates,
-        "curves": {"loss": [[100, 6.0], [200, 4.5], [300, 4.0]], "dev BLEU": [[300, 12.5]]},
-        "hparams": {"d_model": 16},
-    }
-
-
 @pytest.fixture(scope="session")
 def answers():
     registry.load("t2t_lite.problems")
@@ -44,7 +32,7 @@ def answers():
         tiny_run.model(), tiny_run.task(), decode_options, name="runs/tiny/ckpt-1"
     )
     references = {text: text[::-1] for text in tiny_run.SENTENCES}
-    return explorer.Explorer(model, references=references, about=_about(model))
+    return explorer.Explorer(model, references=references)
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ for (const node of document.querySelectorAll("textarea, select")) {
   check(node, style(node, "color"), ground(node), 4.5, named(node));
 }
 const graphics = {
-  "svg line:not(.grid), svg path": "stroke", ".extension rect": "stroke", ".bar": "background-color",
+  "svg line, svg path": "stroke", ".extension rect": "stroke",
   "textarea, select, button": "border-top-color", "nav [aria-current], .head.colored": "border-bottom-color",
   ".fate": "border-top-color",
 };

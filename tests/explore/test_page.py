@@ -22,7 +22,6 @@ VIEWS = {
     "lines": {"view": "attention", "show": "lines", "kind": "encoder"},
     "matrix": {"view": "attention", "show": "matrix", "kind": "decoder"},
     "search": {"view": "search"},
-    "model": {"view": "model"},
 }
 
 
@@ -137,7 +136,7 @@ def test_the_translation_is_shown_with_its_probabilities(chrome, page):
 
 def test_a_click_through(chrome, page):
     turn = _go(chrome, page)
-    for name in ("Attention", "Search", "Model", "Attention"):
+    for name in ("Attention", "Search", "Attention"):
         chrome.find_element("link text", name).click()
         turn = _ready(chrome, turn)
         assert chrome.find_element("css selector", "[aria-current]").text == name

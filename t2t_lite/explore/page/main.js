@@ -1,13 +1,12 @@
 // The page: what the address asks for is shown, and whatever is chosen changes the address.
 import { attentionView } from "./attention.js";
 import { download, element } from "./dom.js";
-import { modelView } from "./model.js";
 import { parseView } from "./parse.js";
 import { searchView } from "./search.js";
 import { openSource } from "./source.js";
 import { translationView } from "./translation.js";
 
-const VIEWS = { translation: "Translation", attention: "Attention", search: "Search", parse: "Parse", model: "Model" };
+const VIEWS = { translation: "Translation", attention: "Attention", search: "Search", parse: "Parse" };
 const source = openSource();
 const part = (id) => document.getElementById(id);
 let about;
@@ -32,7 +31,7 @@ function change(changes) {
 function availableViews() {
   if (about.only) return [about.only];
   return Object.keys(VIEWS).filter((view) =>
-    (view !== "parse" || about.is_parser) && (view !== "attention" || about.has_tokens) && (view !== "search" || about.has_search) && (view !== "model" || about.description || about.curves));
+    (view !== "parse" || about.is_parser) && (view !== "attention" || about.has_tokens) && (view !== "search" || about.has_search));
 }
 
 async function show() {
@@ -46,7 +45,7 @@ async function show() {
   document.title = `${VIEWS[view]} · t2t-lite`;
   const status = part("status");
   status.classList.remove("error");
-  if (state.text === undefined && view !== "model") {
+  if (state.text === undefined) {
     part("view").replaceChildren(element("p", {}, "Type a text, or choose one, to see what the model makes of it."));
     return;
   }
@@ -71,7 +70,6 @@ async function show() {
 }
 
 async function contentOf(view, state) {
-  if (view === "model") return modelView({ about });
   const target = state.target ?? null;
   const translation = await source.translation(state.text, target);
   const given = { translation, about, source, state, change, addressOf };
