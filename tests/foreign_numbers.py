@@ -10,15 +10,13 @@ import collections
 import dataclasses
 import pathlib
 import pickle
-import struct
-import sys
-import types
 import unittest.mock
-import zipfile
 from typing import Any
 
 import golden_numbers
 import numpy as np
+
+from t2t_lite.imports import fairseq, imported, torch_checkpoint
 
 HEADS, WIDTH, HIDDEN, LAYERS = 2, 8, 12, 2
 _PARTS = {"encoder": ("self",), "decoder": ("self", "cross")}
@@ -230,11 +228,11 @@ def write_fairseq(
     others: dict[str, Any] | None = None,
     **arguments: Any,
 ) -> Model:
-    """Write model.pt and dict.txt with `pieces`; return the model.
+    """Write model.pt (see `load_fairseq`) and dict.txt with `pieces`; return the model.
 
     Args:
-      older: as of 2018: torch's older form, all arguments in one Namespace, other names of norms,
-        queries, keys and values as one.
+      older: as of 2018: all arguments in one Namespace, other names of norms, queries, keys and
+        values as one.
       target_pieces: where targets have others: then the files are dict.en.txt and dict.de.txt.
       others: further arrays of the checkpoint.
       arguments: in place of ARGUMENTS.
@@ -290,7 +288,7 @@ def write_fairseq(
         "optimizer_history": [{"num_updates": 7}],
         "last_optimizer_state": {"state": {0: {"step": 7}}},
     }
-    (write_older_torch if older else write_torch)(folder / "model.pt", content)
+    (folder / "model.pt").write_bytes(pickle.dumps(content))
     for name, side in dictionaries.items():
         (folder / name).write_text("".join(f"{piece} 5\n" for piece in side))
     return Model(weights, pre_norm, swish, epsilon=1e-5, first_position=2, start=2)
@@ -318,80 +316,15 @@ def _fairseq_norm(side: str, rest: list[str], *, older: bool) -> str:
     return f"{side}.layers.{rest[0]}.{own}"
 
 
-# torch.save, without torch
+# What PyTorch reads of a checkpoint, without PyTorch
 
 
-class _FloatStorage:
-    """Stands for torch.FloatStorage."""
+def load_fairseq(path: pathlib.Path) -> dict[str, Any]:
+    """Return what `torch_checkpoint.load` does of the file that torch.save would have made."""
+    return pickle.loads(path.read_bytes())
 
 
-_FloatStorage.__module__, _FloatStorage.__qualname__ = "torch", "FloatStorage"
-_FloatStorage.__name__ = "FloatStorage"
-
-
-def _rebuild_tensor_v2(*_: Any) -> None:
-    raise AssertionError("a pickle was executed")
-
-
-_rebuild_tensor_v2.__module__ = "torch._utils"
-
-
-class _Pickler(pickle.Pickler):
-    """Writes arrays as torch's tensors, each with a storage of its own."""
-
-    def __init__(self, file: Any):
-        super().__init__(file, protocol=2)
-        self.storages: list[np.ndarray] = []
-
-    def persistent_id(self, obj: Any) -> Any:
-        if isinstance(obj, _Storage):
-            return ("storage", _FloatStorage, str(obj.key), "cpu", obj.count, *obj.end)
-        return None
-
-    def reducer_override(self, obj: Any) -> Any:
-        if not isinstance(obj, np.ndarray):
-            return NotImplemented
-        self.storages.append(obj)
-        flat = np.ascontiguousarray(obj)
-        strides = tuple(s // 4 for s in flat.strides)
-        storage = _Storage(len(self.storages) - 1, obj.size)
-        return _rebuild_tensor_v2, (storage, 0, obj.shape, strides, False, {})
-
-
-@dataclasses.dataclass
-class _Storage:
-    key: int
-    count: int
-    end: tuple[None, ...] = ()
-
-
-def _pickled(content: Any, file: Any) -> list[np.ndarray]:
-    torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
-    torch.FloatStorage = _FloatStorage  # pyright: ignore[reportAttributeAccessIssue]
-    utils._rebuild_tensor_v2 = _rebuild_tensor_v2  # pyright: ignore[reportAttributeAccessIssue]
-    with unittest.mock.patch.dict(sys.modules, {"torch": torch, "torch._utils": utils}):
-        pickler = _Pickler(file)
-        pickler.dump(content)
-    return pickler.storages
-
-
-def write_torch(path: pathlib.Path, content: Any) -> None:
-    """Write a zip archive as torch.save has since 1.6."""
-    with zipfile.ZipFile(path, "w") as archive:
-        with archive.open("archive/data.pkl", "w") as file:
-            storages = _pickled(content, file)
-        archive.writestr("archive/byteorder", "little")
-        for key, values in enumerate(storages):
-            archive.writestr(f"archive/data/{key}", np.ascontiguousarray(values).tobytes())
-
-
-def write_older_torch(path: pathlib.Path, content: Any) -> None:
-    """Write the form of torch.save before 1.6: pickles, then the values."""
-    with path.open("wb") as file:
-        system = {"protocol_version": 1001, "little_endian": True, "type_sizes": {}}
-        for header in (0x1950A86A20F9469CFC6C, 1001, system):
-            pickle.dump(header, file, protocol=2)
-        storages = _pickled(content, file)
-        pickle.dump([str(key) for key in range(len(storages))], file, protocol=2)
-        for values in storages:
-            file.write(struct.pack("<q", values.size) + np.ascontiguousarray(values).tobytes())
+def read_fairseq(folder: pathlib.Path, **flags: Any) -> imported.Imported:
+    """Return what fairseq.read makes of `write_fairseq`'s files."""
+    with unittest.mock.patch.object(torch_checkpoint, "load", load_fairseq):
+        return fairseq.read(folder, **flags)

@@ -1,11 +1,12 @@
 """Transformers of fairseq: checkpoint_best.pt with its dict.txt.
 
-Settings stand in the checkpoint: as an argparse.Namespace (`args`), or by groups (`cfg`). The
-pickle that holds all is read as data. Ids are moved: fairseq has <s>, <pad>, </s>, <unk> at 0 to 3.
+Settings stand in the checkpoint: as an argparse.Namespace (`args`), or by groups (`cfg`).
+Ids are moved: fairseq has <s>, <pad>, </s>, <unk> at 0 to 3.
 Its decoder begins with </s>, whose embedding becomes a vector of its own here; its positions begin
 at 2, after the number of <pad>.
 """
 
+import argparse
 import math
 import os
 import pathlib
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import config, errors
-from t2t_lite.imports import conversion, imported, piece_files, torch_file
+from t2t_lite.imports import conversion, imported, piece_files, torch_checkpoint
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
 _ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
@@ -83,8 +84,8 @@ def read(
     Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
     """
     path = _model_path(pathlib.Path(model))
-    file = torch_file.TorchFile(path)
-    arrays, settings = _arrays(file, path), _settings(file)
+    content = torch_checkpoint.load(path)
+    arrays, settings = _arrays(content["model"]), _settings(content)
     conversion.refuse(settings, _ONLY)
     folders = [path.parent]
     if isinstance(settings.get("data"), str):
@@ -103,7 +104,7 @@ def read(
         vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
         hparams_set=str(settings.get("arch") or "fairseq"),
-        step=_step(file),
+        step=_step(content),
     )
 
 
@@ -241,46 +242,43 @@ def _model_path(path: pathlib.Path) -> pathlib.Path:
     return found[0]
 
 
-def _arrays(file: torch_file.TorchFile, path: pathlib.Path) -> dict[str, np.ndarray]:
+def _arrays(model: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the model's arrays as float32."""
-    content = file.content if isinstance(file.content, dict) else {}
-    tensors = content.get("model")
-    if not isinstance(tensors, dict) or not tensors:
-        raise errors.UserError(f"{path} is no checkpoint of fairseq: it has no entry 'model'")
-    arrays = {}
-    for name, tensor in tensors.items():
-        if not isinstance(tensor, torch_file.Tensor) or not isinstance(name, str):
-            raise errors.UserError(f"{path} is no checkpoint of fairseq: {name!s:.60} is no tensor")
-        value = file.array(tensor)
+    for name, value in model.items():
         if value.dtype.kind != "f" and not _COMPUTED.match(name):
             raise errors.UserError(
                 f"the model cannot be imported: {name} holds {value.dtype}, not floats"
             )
-        arrays[name] = np.asarray(value, np.float32)
-    return arrays
+    return {name: np.asarray(value, np.float32) for name, value in model.items()}
 
 
-def _settings(file: torch_file.TorchFile) -> dict[str, Any]:
+def _settings(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return all settings by name, whatever their group."""
-    args, groups = file.content.get("args"), torch_file.attributes(file.content.get("cfg"))
-    found: dict[str, Any] = {}
+    groups = _mapping(content.get("cfg"))
+    settings: dict[str, Any] = {}
     for name in ("optimization", "dataset", "optimizer", "lr_scheduler", "criterion", "task"):
-        group = torch_file.attributes(groups.get(name))
-        found |= group
+        group = _mapping(groups.get(name))
+        settings |= group
         if isinstance(group.get("_name"), str):
-            found[name] = group["_name"]
-    model = dict(torch_file.attributes(groups.get("model")))
+            settings[name] = group["_name"]
+    model = dict(_mapping(groups.get("model")))
     for side in ("encoder", "decoder"):
-        nested = torch_file.attributes(model.pop(side, None))
+        nested = _mapping(model.pop(side, None))
         model |= {f"{side}_{name}": value for name, value in nested.items()}
-    found |= {**model, **torch_file.attributes(args)}
+    settings |= {**model, **_mapping(content.get("args"))}
     if "_name" in model:
-        found.setdefault("arch", model["_name"])
-    return found
+        settings.setdefault("arch", model["_name"])
+    return settings
 
 
-def _step(file: torch_file.TorchFile) -> int:
-    history = file.content.get("optimizer_history")
+def _mapping(value: Any) -> Mapping[str, Any]:
+    """Return settings by name, of a dict or of an argparse.Namespace."""
+    value = vars(value) if isinstance(value, argparse.Namespace) else value
+    return value if isinstance(value, dict) else {}
+
+
+def _step(content: Mapping[str, Any]) -> int:
+    history = content.get("optimizer_history")
     last = history[-1] if isinstance(history, list) and history else {}
     step = last.get("num_updates") if isinstance(last, dict) else None
     return step if type(step) is int and 0 <= step < 10**12 else 0

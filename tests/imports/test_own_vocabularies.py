@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_lite import config, errors
 from t2t_lite.bin import datagen, decoder, trainer
 from t2t_lite.decode import translator
-from t2t_lite.imports import fairseq, imported, marian, opennmt_tf
+from t2t_lite.imports import imported, marian, opennmt_tf
 from t2t_lite.run import output_dir
 from t2t_lite.text import piece_vocabulary
 
@@ -22,7 +22,7 @@ SOURCE, TARGET = list("abcdefgh"), ["u", "v", "w", "x", "y", "z"]
 def _fairseq(folder):
     kind = {"shared": False, "target_pieces": TARGET}
     model = foreign_numbers.write_fairseq(folder, SOURCE, **kind)
-    return fairseq.read(folder), model.logits
+    return foreign_numbers.read_fairseq(folder), model.logits
 
 
 def _opennmt_tf(folder):
@@ -102,13 +102,15 @@ def test_a_dictionary_of_each_side_may_have_codes_of_its_own(tmp_path):
     for name, merge in (("en", "a b</w>"), ("de", "d e</w>")):
         (tmp_path / f"codes.{name}").write_text(f"#version: 0.2\n{merge}\n")
     names = ("dict.en.txt", "dict.de.txt", "codes.en", "codes.de")
-    read = fairseq.read(tmp_path, vocab=",".join(f"{tmp_path}/{name}" for name in names))
+    read = foreign_numbers.read_fairseq(
+        tmp_path, vocab=",".join(f"{tmp_path}/{name}" for name in names)
+    )
     vocab = piece_vocabulary.PieceVocabulary(read.vocabulary)
     assert [vocab.piece(i) for i in vocab.encode("ab c")] == ["ab", "c"]
     assert [vocab.targets.piece(i) for i in vocab.targets.encode("de f")] == ["de", "<unk>"]
     # In the other order they are those of the languages that the model names.
     turned = ",".join(f"{tmp_path}/{name}" for name in (*names[1::-1], *names[2:]))
-    assert fairseq.read(tmp_path, vocab=turned).vocabulary == read.vocabulary
+    assert foreign_numbers.read_fairseq(tmp_path, vocab=turned).vocabulary == read.vocabulary
 
 
 def test_what_does_not_fit_is_refused(tmp_path):

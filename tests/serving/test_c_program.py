@@ -9,7 +9,7 @@ import pytest
 import tiny_run
 
 from t2t_lite.decode import translator
-from t2t_lite.imports import fairseq, imported, tensor2tensor
+from t2t_lite.imports import imported, tensor2tensor
 from t2t_lite.serving import export
 
 
@@ -40,7 +40,7 @@ def test_c_program_runs_what_was_imported(runner, tmp_path):
     pieces = ["a", "dog", "run@@", "s", "an@@", "d", "cat", "the"]
     foreign_numbers.write_fairseq(tmp_path, pieces)
     (tmp_path / "codes").write_text("#version: 0.2\nd o\ndo g</w>\nr u\nru n\na n\n")
-    imported.write(fairseq.read(tmp_path), tmp_path / "run")
+    imported.write(foreign_numbers.read_fairseq(tmp_path), tmp_path / "run")
     changes: dict[str, Any] = {"extra_length": 5, "length_penalty": "power", "early_stop": True}
     export.export(tmp_path / "run", tmp_path / "export", **changes)
     texts = ["a dog runs", "", " and  the ☃ cat"]

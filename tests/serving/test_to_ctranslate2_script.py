@@ -14,7 +14,7 @@ import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.decode import translator
-from t2t_lite.imports import fairseq, imported, marian, opennmt_tf
+from t2t_lite.imports import imported, marian, opennmt_tf
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "to_ctranslate2.py"
 
@@ -67,7 +67,7 @@ def test_heads_that_ctranslate2_does_not_have_are_refused(
 
 def _write_fairseq(folder):
     foreign_numbers.write_fairseq(folder, list("abcdefgh"), shared=False)
-    return fairseq.read(folder)
+    return foreign_numbers.read_fairseq(folder)
 
 
 def _write_opennmt_tf(folder):
@@ -83,7 +83,7 @@ def _write_marian(folder):
 def _write_own_vocabularies(folder):
     kind = {"shared": False, "target_pieces": list("uvwxyz")}
     foreign_numbers.write_fairseq(folder, list("abcdefgh"), **kind)
-    return fairseq.read(folder)
+    return foreign_numbers.read_fairseq(folder)
 
 
 @pytest.mark.parametrize(
