@@ -28,7 +28,7 @@ from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.data import reader as readers
 from t2t_lite.run import output_dir as output_dirs
-from t2t_lite.text import any_vocabulary, languages, text_files, vocabulary
+from t2t_lite.text import any_vocabulary, text_files, vocabulary
 from t2t_lite.text import cleaning as cleanings
 
 # Up to 100 million pairs (WMT's largest corpus has 41) there are 100 shards; beyond it more, since
@@ -61,15 +61,13 @@ def generate(
     options = generator_options.GeneratorOptions(**changes)
     data_dir = pathlib.Path(data_dir)
     given = _given_vocabulary(options, problem)
-    if cleaning.languages is not None:
-        languages.detector()  # a mistake now rather than after the first pass
     vocab_size = given.size if given else options.vocab_size or problem.vocabulary_size
     request = {
         "options": {
             "vocab_size": vocab_size,
             "random_seed": options.random_seed,
             **({"vocabulary": given.sha256} if given else {}),
-            **cleaning.settings(),
+            **dataclasses.asdict(cleaning),
         },
         "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
     }
