@@ -1,7 +1,6 @@
 """t2t-lite-bleu: its figures are the original tools', its mistakes one line."""
 
 import gzip
-import io
 import json
 import subprocess
 import sys
@@ -13,13 +12,12 @@ from t2t_lite.evaluate import bleu
 
 HYPOTHESES = ["Das ist ein kleines Haus .", "Sie kam gestern an .", "Er sieht es nicht ."]
 REFERENCES = ["Das ist ein kleines Haus .", "Sie kam heute an .", "Er sieht es nicht ."]
-OTHER = ["Das ist das kleine Haus .", "Sie kam heute an .", "Er sah es ."]
 
 
 @pytest.fixture
 def files(tmp_path):
     paths = {}
-    for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES), ("other", OTHER)):
+    for name, lines in (("hyp", HYPOTHESES), ("ref", REFERENCES)):
         paths[name] = tmp_path / f"{name}.de"
         paths[name].write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     return paths
@@ -54,48 +52,16 @@ def test_json_holds_the_same_figures(capsys, files):
     }
 
 
-@pytest.mark.parametrize("flags", [[], ["--compare={other}"]])
-def test_without_a_language_the_figures_that_need_it_say_which_they_took(capsys, files, flags):
-    args = [*_sides(files), *(flag.format(other=files["other"]) for flag in flags)]
-    status, out, err = _run(capsys, *args)
+def test_without_a_language_the_figures_that_need_it_say_which_they_took(capsys, files):
+    status, out, err = _run(capsys, *_sides(files))
     remark = "(English rules: no --target_language was given)"
     assert status == 0
-    assert [remark in line for line in out.splitlines()[-6:]] == [False] * 4 + [True] * 2
+    assert [remark in line for line in out.splitlines()] == [False] * 4 + [True] * 2
     assert err.count("\n") == 1
     assert "give --target_language" in err
-    _, out, err = _run(capsys, *args, "--target_language=en")
+    _, out, err = _run(capsys, *_sides(files), "--target_language=en")
     assert remark not in out + err
     assert err == ""
-
-
-def test_confidence_adds_the_interval(capsys, files):
-    _, out, _ = _run(capsys, *_sides(files), "--confidence")
-    assert all(" ± " in line and "bs:1000" in line for line in out.splitlines())
-    _, out, _ = _run(capsys, *_sides(files), "--confidence", "--json")
-    assert json.loads(out)["scores"]["chrf2"]["half_width"] > 0
-
-
-def test_compare_prints_both_scores_and_the_p_value(capsys, files):
-    compare = f"--compare={files['other']}"
-    status, out, _ = _run(capsys, *_sides(files), compare)
-    header, first, *rest = out.splitlines()
-    comparison = bleu.compare(HYPOTHESES, OTHER, REFERENCES)[0]
-    assert status == 0
-    assert "p-value" in header
-    assert len(rest) == 5
-    score, other = comparison.score, comparison.other
-    assert first.split()[0] == f"{score.value:.2f}"
-    assert first.split()[3:8] == [
-        f"{other.value:.2f}",
-        "±",
-        f"{other.half_width:.2f}",
-        f"{comparison.p_value:.4f}",
-        "bleu_13a",
-    ]
-    _, out, _ = _run(capsys, *_sides(files), compare, "--json")
-    entry = json.loads(out)["scores"]["bleu_13a"]
-    assert (entry["value"], entry["other"]["value"]) == (score.value, other.value)
-    assert entry["p_value"] == comparison.p_value
 
 
 def test_only_line_feeds_end_a_line(capsys, files):
@@ -141,17 +107,6 @@ def test_both_files_must_be_given(capsys, files):
     assert "--reference" in err
 
 
-def test_a_terminal_that_lacks_letters_gets_others(files, monkeypatch):
-    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr("sys.stdout", screen)
-    flags = ["--translation", files["hyp"], "--reference", files["ref"], "--confidence"]
-    assert bleu_command.main(["t2t-lite-bleu", *map(str, flags)]) == 0
-    screen.flush()
-    lines = screen.buffer.getvalue().splitlines()  # pyright: ignore[reportAttributeAccessIssue]
-    assert len(lines) == len(bleu.scores(HYPOTHESES, REFERENCES))
-    assert all(b" ? " in line for line in lines)  # the score, and its interval
-
-
 @pytest.mark.integration
 def test_help_loads_neither_tensorflow_nor_sacrebleu():
     code = (
@@ -162,4 +117,4 @@ def test_help_loads_neither_tensorflow_nor_sacrebleu():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 0, result.stderr
-    assert "--compare" in result.stdout
+    assert "--reference" in result.stdout
