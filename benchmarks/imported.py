@@ -16,7 +16,7 @@ output end where others do not: --decode_hparams=beam_size=4,alpha=0. Prints RES
   logits     the largest difference over 100 pairs, of all logits or of the targets' probabilities
   outputs    how many are equal, BLEU of both; of those that are not, how many of theirs are less
              probable than ours, by the model itself, or have an unknown token. Prints these, too.
-  serving    of --served sentences how many answers of the C program and of the loopback server are
+  serving    of --served sentences how many answers of the export in the C program and in Python are
              the decoder's
   training   with --raw_dir, which holds Multi30k as plain text: the dev loss (of a token, without
              smoothing) as imported and after each quarter of --train_steps
@@ -39,7 +39,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import devices, forced, options, scoring, translator
 from t2t_lite.evaluate import bleu
-from t2t_lite.serving import client, export, loopback, served_model
+from t2t_lite.serving import export, exported
 from t2t_lite.text import vocabulary
 
 
@@ -147,7 +147,7 @@ def _served(
     texts: Sequence[str],
     folder: pathlib.Path,
 ) -> dict[str, Any]:
-    """Return how many texts the export answers as the decoder does, in C and through a server."""
+    """Return how many texts the export answers as the decoder does, in C and in Python."""
     sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
     c_program = importlib.import_module("c_program")  # how the tests run it
 
@@ -155,15 +155,11 @@ def _served(
     version = export.export(output_dir, folder / "export", **search)
     answers = c_program.run(c_program.build(folder), version, [text.encode() for text in texts])
     in_c = [text for text, _, _ in answers]
-    with (
-        loopback.Server(served_model.Model(folder / "export"), "imported") as server,
-        client.Client(f"127.0.0.1:{server.port}", "imported") as asking,
-    ):
-        by_server = [answer.text for answer in asking.translate(texts)]
+    in_python = [output.text for output in exported.load(version).translate(texts)]
     return {
         "of": len(texts),
         "c_program": sum(map(str.__eq__, in_c, expected)),
-        "loopback": sum(map(str.__eq__, by_server, expected)),
+        "python": sum(map(str.__eq__, in_python, expected)),
     }
 
 

@@ -108,6 +108,6 @@ elif command -v docker > /dev/null; then
     "${mounts[@]}" -e "MODEL_NAME=${names[0]}" "${TF_SERVING_IMAGE:-tensorflow/serving:2.20.0}" \
     "${options[@]}"
 else
-  fail 1 "needs tensorflow_model_server, TF_SERVING_BINARY or Docker; to try the model without: \
-python -m t2t_lite.bin.loopback_server --export_dir=${folders[0]} --servable_name=${names[0]}"
+  fail 1 "needs Docker, tensorflow_model_server on the PATH, or \$TF_SERVING_BINARY; \
+in Python t2t_lite.load(\"${folders[0]}\") needs no server"
 fi

@@ -153,9 +153,11 @@ class Runner:
         return subprocess.run(["bash", "-c", line], env=environment, timeout=300).returncode
 
     def _serve(self, line: str, environment: dict[str, str]) -> int:
-        """Start a server and wait until it says that it serves."""
-        argv = [sys.executable, *shlex.split(line)[1:]]
-        argv += [f"--port={self._ports['8500']}", f"--rest_port={self._ports['8501']}"]
+        """Start the fake of TensorFlow Serving for "scripts/serve.sh EXPORT_DIR NAME"."""
+        script, *arguments = shlex.split(line)
+        assert script == "scripts/serve.sh", line
+        fake = str(ROOT / "tests" / "fake_serving.py")
+        argv = [sys.executable, fake, *arguments, *self._ports.values()]
         server = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True)
         self._servers.append(server)
         assert server.stdout is not None

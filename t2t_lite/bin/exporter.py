@@ -38,9 +38,8 @@ flags.DEFINE_integer(
 flags.DEFINE_enum(
     "precision",
     "float32",
-    [*typing.get_args(options.Precision), "int8"],
-    f"{fields.help_of(options.DecodeOptions, 'precision')} int8 quarters the weights and computes "
-    "in float32.",
+    typing.get_args(options.Precision),
+    fields.help_of(options.DecodeOptions, "precision"),
     flag_values=FLAGS,
 )
 

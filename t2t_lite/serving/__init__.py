@@ -1,1 +1,1 @@
-"""SavedModel export, the TensorFlow Serving client, and a stand-in for the server."""
+"""SavedModel export, its use from Python, and a client of TensorFlow Serving."""

@@ -15,7 +15,7 @@ import os
 import pathlib
 import secrets
 import shutil
-from typing import Any, Literal
+from typing import Any
 
 import tensorflow as tf
 
@@ -37,7 +37,6 @@ max_enqueued_batches { value: 4 }
 pad_variable_length_inputs: true
 """
 _INCOMPLETE = ".incomplete-"  # how a version's folder is called until it is whole
-Precision = Literal[options.Precision, "int8"]
 # Decoding options that say what an export does not do: it searches, and returns one output or all,
 # without more about their tokens.
 _NOT_EXPORTED = (
@@ -51,7 +50,6 @@ def export(
     export_dir: str | os.PathLike[str],
     *,
     checkpoint_path: str | None = None,
-    precision: Precision = "float32",
     **changes: Any,
 ) -> pathlib.Path:
     """Write the next version of a trained model and return its folder.
@@ -60,16 +58,12 @@ def export(
       output_dir: of the training run.
       export_dir: a folder of versions; made if missing.
       checkpoint_path: as for Translator.from_output_dir.
-      precision: as the decoding option; or int8: weights are stored so and computed with in
-        float32.
       **changes: decoding options, fixed in the export.
 
     Raises:
       UserError: where something is missing or wrong; nothing is written then.
     """
     _refuse(changes)
-    int8 = precision == "int8"
-    changes["precision"] = "float32" if int8 else precision
     output = output_dirs.read(os.fspath(output_dir))
     model = translator.Translator.from_output_dir(output_dir, checkpoint_path, **changes)
     if model.task.grammar and not model.options.constrained:
@@ -85,7 +79,7 @@ def export(
     temporary = export_dir / f"{_INCOMPLETE}{os.getpid()}-{secrets.token_hex(4)}"
     with locks.only_one(temporary.with_suffix(".lock")):
         try:
-            _save(model, temporary, problem=output.run.problem, int8=int8)
+            _save(model, temporary, problem=output.run.problem)
             return _publish(temporary, export_dir)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -110,8 +104,8 @@ def _refuse(changes: dict[str, Any]) -> None:
         )
 
 
-def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int8: bool) -> None:
-    served = signatures.ServingModel(model, int8=int8)
+def _save(model: translator.Translator, path: pathlib.Path, *, problem: str) -> None:
+    served = signatures.ServingModel(model)
     functions = served.functions()
     try:
         tf.saved_model.save(served, str(path), signatures=functions)
@@ -125,7 +119,6 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str, int
         "task": model.task.name,
         "checkpoint": model.name,
         "options": dataclasses.asdict(model.options),
-        "weights": "int8" if int8 else model.options.weights_dtype,
         "signatures": sorted(functions),
     }
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)

@@ -1,14 +1,14 @@
-"""The part of TensorFlow Serving's protocol that is needed, without TensorFlow.
+"""The messages of TensorFlow Serving that the client and warm-up requests need.
 
-The messages have the field numbers of model.proto, predict.proto and prediction_log.proto in
+They have the field numbers of model.proto, predict.proto and prediction_log.proto in
 tensorflow_serving/apis, and of tensor.proto and tensor_shape.proto in tensorflow/core/framework, so
-they are the same on the wire. The official stubs import all of TensorFlow, which takes seconds.
+they are the same on the wire. The official modules import TensorFlow, which takes seconds.
 """
 
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from t2t_lite import errors, messages
 
@@ -48,30 +48,17 @@ PredictRequest = _CLASSES["PredictRequest"]
 PredictResponse = _CLASSES["PredictResponse"]
 PredictionLog = _CLASSES["PredictionLog"]
 
-_FLOAT, _INT32, _STRING, _BOOL = 1, 3, 7, 10  # of tensorflow.DataType
-_VALUES = {_FLOAT: "float_val", _INT32: "int_val", _STRING: "string_val", _BOOL: "bool_val"}
-_FORMATS = {_FLOAT: "<f", _INT32: "<i", _BOOL: "<?"}
-_ZEROS = {_FLOAT: 0.0, _INT32: 0, _STRING: b"", _BOOL: False}
-_TYPES = {_FLOAT: "float32", _INT32: "int32", _STRING: "string", _BOOL: "bool"}
-_NUMBERS = {name: number for number, name in _TYPES.items()}
-# A shape may claim more elements than its message has: nobody means so many.
+_INT32, _STRING = 3, 7  # of tensorflow.DataType
+# For each tensorflow.DataType that an export answers with: the field of its values, the format of
+# one in tensor_content, and the value of one that is left out.
+_TYPES: dict[int, tuple[str, str, Any]] = {
+    1: ("float_val", "<f", 0.0),
+    _INT32: ("int_val", "<i", 0),
+    _STRING: ("string_val", "", b""),
+    10: ("bool_val", "<?", False),
+}
+# A shape may claim more elements than its message has. No answer has more than these.
 _LARGEST = 1 << 24
-
-
-class Refused(errors.UserError):
-    """A request that gets an error: its gRPC status and what it says."""
-
-    def __init__(self, status: str, message: str):
-        super().__init__(message)
-        self.status = status
-
-
-class Tensor(NamedTuple):
-    """A tensor's elements in a row; `dtype` is float32, int32, string or bool."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    elements: list
 
 
 def request(
@@ -91,29 +78,16 @@ def request(
     if version_label is not None:
         message.model_spec.version_label = version_label
     for key, values in inputs.items():
-        _fill(message.inputs.add(key=key).value, _tensor(values))
+        _fill(message.inputs.add(key=key).value, values)
     return message
-
-
-def response(request: Any, version: int, tensors: Mapping[str, Tensor]) -> Any:
-    """Return the PredictResponse to a request that a version of the model has answered."""
-    message = PredictResponse()
-    message.model_spec.name = request.model_spec.name
-    message.model_spec.signature_name = request.model_spec.signature_name or "serving_default"
-    message.model_spec.version.value = version
-    for key, tensor in tensors.items():
-        _fill(message.outputs.add(key=key).value, tensor)
-    return message
-
-
-def inputs(request: Any) -> dict[str, Tensor]:
-    """Return a PredictRequest's tensors by name; raise Refused where one cannot be read."""
-    return {entry.key: _read(entry.value, entry.key) for entry in request.inputs}
 
 
 def outputs(response: Any) -> dict[str, list]:
-    """Return a PredictResponse's tensors by name, each a list, or a list of lists if [B, N]."""
-    return {entry.key: _nested(_read(entry.value, entry.key)) for entry in response.outputs}
+    """Return a PredictResponse's tensors by name, each a list, or a list of lists if [B, N].
+
+    Raises UserError for a tensor that cannot be read.
+    """
+    return {entry.key: _read(entry.value, entry.key) for entry in response.outputs}
 
 
 def as_bytes(text: str | bytes) -> bytes:
@@ -121,43 +95,36 @@ def as_bytes(text: str | bytes) -> bytes:
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
 
 
-def _tensor(values: Sequence) -> Tensor:
-    """Return texts [B] or rows of ids [B, S] as a Tensor."""
+def _fill(tensor: Any, values: Sequence) -> None:
+    """Write texts [B] or rows of ids [B, S] to a Tensor."""
+    tensor.tensor_shape.dim.add(size=len(values))
     if values and isinstance(values[0], Sequence) and not isinstance(values[0], str | bytes):
-        shape = (len(values), len(values[0]))
-        return Tensor("int32", shape, [token for row in values for token in row])
-    return Tensor("string", (len(values),), list(map(as_bytes, values)))
-
-
-def _fill(message: Any, tensor: Tensor) -> None:
-    message.dtype = _NUMBERS[tensor.dtype]
-    for size in tensor.shape:
-        message.tensor_shape.dim.add(size=size)
-    getattr(message, _VALUES[message.dtype]).extend(tensor.elements)
-
-
-def _read(message: Any, name: str) -> Tensor:
-    """Return a message's tensor, whose repetitions of the last element may be left out."""
-    shape = tuple(dim.size for dim in message.tensor_shape.dim)
-    count = math.prod(shape)
-    refused = Refused("INVALID_ARGUMENT", f"tensor parsing error: {name}")
-    if message.dtype not in _VALUES or not all(0 <= n <= _LARGEST for n in (*shape, count)):
-        raise refused
-    if message.tensor_content and message.dtype in _FORMATS:
-        try:
-            pieces = list(struct.iter_unpack(_FORMATS[message.dtype], message.tensor_content))
-        except struct.error as error:
-            raise refused from error
-        elements = [element for (element,) in pieces]
+        tensor.dtype = _INT32
+        tensor.tensor_shape.dim.add(size=len(values[0]))
+        tensor.int_val.extend(token for row in values for token in row)
     else:
-        elements = list(getattr(message, _VALUES[message.dtype]))
-    last = elements[-1] if elements else _ZEROS[message.dtype]
-    elements = elements[:count] + [last] * (count - len(elements))
-    return Tensor(_TYPES[message.dtype], shape, elements)
+        tensor.dtype = _STRING
+        tensor.string_val.extend(map(as_bytes, values))
 
 
-def _nested(tensor: Tensor) -> list:
-    if len(tensor.shape) < 2:
-        return tensor.elements
-    rows, width = tensor.shape[:2]
-    return [tensor.elements[row * width : (row + 1) * width] for row in range(rows)]
+def _read(tensor: Any, name: str) -> list:
+    """Return a Tensor's values; repetitions of the last one may be left out of the message."""
+    shape = [dim.size for dim in tensor.tensor_shape.dim]
+    count = math.prod(shape)
+    unreadable = errors.UserError(f"the server's answer has a tensor {name!r} of a broken form")
+    if tensor.dtype not in _TYPES or not all(0 <= size <= _LARGEST for size in (*shape, count)):
+        raise unreadable
+    field, packed, absent = _TYPES[tensor.dtype]
+    if tensor.tensor_content and packed:
+        try:
+            values = [value for (value,) in struct.iter_unpack(packed, tensor.tensor_content)]
+        except struct.error as error:
+            raise unreadable from error
+    else:
+        values = list(getattr(tensor, field))
+    last = values[-1] if values else absent
+    values = values[:count] + [last] * (count - len(values))
+    if len(shape) < 2:
+        return values
+    rows, width = shape[:2]
+    return [values[row * width : (row + 1) * width] for row in range(rows)]

@@ -30,7 +30,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from t2t_lite.decode import batching, beam_search, scoring, translator
-from t2t_lite.serving import protocol, weights
+from t2t_lite.serving import protocol
 from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
 
@@ -41,23 +41,19 @@ _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 
 
 class ServingModel(tf.Module):
-    """A translator's model, vocabulary and options as a thing that SavedModel can hold.
+    """A translator's model, vocabulary and options as a module that SavedModel can hold."""
 
-    Args:
-      model: what to serve.
-      int8: round the weights (see serving.weights).
-    """
-
-    def __init__(self, model: translator.Translator, *, int8: bool = False):
+    def __init__(self, model: translator.Translator):
         super().__init__()
         self._options = model.options
         self._prefix = model.vocabulary.targets.encode(model.options.prefix)
-        self._weights = (weights.Int8Weights if int8 else weights.Weights)(model.models)
+        # SavedModel keeps the variables that are attributes. Keras's own would be saved twice.
+        self._weights = [v.value for one in model.models for v in one.trainable_variables]
         self._task = model.task
         self._text = graph_text.GraphText(model.task)
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
-        self._log_probabilities = self._scorer(model)
+        self._scorer = scoring.Scorer(model)
 
     def functions(self) -> dict[str, Callable]:
         """Return the signatures by name."""
@@ -113,7 +109,7 @@ class ServingModel(tf.Module):
         def part(rows: tf.Tensor, length: tf.Tensor) -> Tensors:
             source_ids = tf.gather(sources.ids, rows)[:, :length]
             target_ids = tf.gather(outputs.ids, rows)[:, :length]
-            return {"log_probabilities": self._log_probabilities(source_ids, target_ids)}
+            return {"log_probabilities": self._scorer.log_probabilities(source_ids, target_ids)}
 
         scores = batching.run_in_batches(
             part,
@@ -186,33 +182,21 @@ class ServingModel(tf.Module):
     def _search(self, model: translator.Translator, *, num_kept: int):
         """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
         kept = dataclasses.replace(model.options, return_beams=num_kept)
-        # Rounded weights are restored in every call; others are prepared once.
-        frozen = isinstance(self._weights, weights.Weights)
-        model = translator.Translator(model.models, model.task, kept, frozen=frozen, portable=True)
+        model = translator.Translator(model.models, model.task, kept, frozen=True, portable=True)
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
-            with self._weights.used():
-                if self._prefix:
-                    prefix = tf.constant([self._prefix], tf.int32)
-                    return model.continue_ids(inputs, tf.tile(prefix, [tf.shape(inputs)[0], 1]))
-                if num_kept > 1:  # a graph for one sentence would make the export larger still
-                    return model.translate_ids(inputs)
-                return tf.cond(
-                    translator.is_short_sentence(*tf.unstack(tf.shape(inputs))),
-                    lambda: model.translate_sentence(inputs[:1]),
-                    lambda: model.translate_ids(inputs),
-                )
+            if self._prefix:
+                prefix = tf.constant([self._prefix], tf.int32)
+                return model.continue_ids(inputs, tf.tile(prefix, [tf.shape(inputs)[0], 1]))
+            if num_kept > 1:  # a graph for one sentence would make the export larger still
+                return model.translate_ids(inputs)
+            return tf.cond(
+                translator.is_short_sentence(*tf.unstack(tf.shape(inputs))),
+                lambda: model.translate_sentence(inputs[:1]),
+                lambda: model.translate_ids(inputs),
+            )
 
         return _function(search, _IDS)
-
-    def _scorer(self, model: translator.Translator):
-        scorer = scoring.Scorer(model)
-
-        def log_probabilities(inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-            with self._weights.used():
-                return scorer.log_probabilities(inputs, targets)
-
-        return _function(log_probabilities, _IDS, _IDS)
 
 
 def _no_outputs(shape: list[int]) -> Tensors:

@@ -5,13 +5,14 @@ import subprocess
 import sys
 import time
 
+import fake_serving
 import pytest
 import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.bin import query_server
 from t2t_lite.decode import files, translator
-from t2t_lite.serving import client, export, loopback, served_model
+from t2t_lite.serving import client, export
 
 pytestmark = pytest.mark.integration
 
@@ -25,7 +26,7 @@ def run_dir(tmp_path_factory):
 def server(run_dir, tmp_path_factory):
     path = tmp_path_factory.mktemp("export")
     export.export(run_dir, path)
-    with loopback.Server(served_model.Model(path, warm_up=False), "tiny") as server:
+    with fake_serving.Server(path, "tiny") as server:
         yield server
 
 

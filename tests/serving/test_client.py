@@ -1,4 +1,4 @@
-"""The client's own logic; over the wire in test_loopback.py."""
+"""The client's own logic; over the wire in test_servers.py."""
 
 import contextlib
 import http.server
@@ -292,11 +292,13 @@ def test_grpc_by_tls_with_headers(certificate):
 
     def answer(request, context):
         asked.extend(context.invocation_metadata())
-        tensors = {
-            "outputs": protocol.Tensor("string", (1,), [b"x"]),
-            "scores": protocol.Tensor("float32", (1,), [0.0]),
-        }
-        return protocol.response(request, 1, tensors)
+        response = protocol.PredictResponse()
+        for name, dtype in (("outputs", 7), ("scores", 1)):  # tensorflow.DataType
+            tensor = response.outputs.add(key=name).value
+            tensor.dtype = dtype
+            tensor.tensor_shape.dim.add(size=1)
+        response.outputs[0].value.string_val.append(b"x")
+        return response
 
     predict = grpc.unary_unary_rpc_method_handler(
         answer,

@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 
 import pytest
@@ -115,3 +116,19 @@ def test_mistakes_are_one_line(exports, arguments, status, says):
     (line,) = done.stderr.splitlines()
     assert line.startswith("serve.sh: ")
     assert says in line
+
+
+def test_what_is_missing_is_one_line(exports):
+    done = _serve(exports, "one", "m", PATH=_without_docker(exports))
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("serve.sh: needs Docker, tensorflow_model_server on the PATH, or $TF_S")
+
+
+def _without_docker(folder):
+    """Return a PATH with the few programs that the script needs."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for name in ("bash", "env"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    return str(programs)

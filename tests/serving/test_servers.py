@@ -1,4 +1,4 @@
-"""The same requests to the loopback server and, where there is one, to a real TensorFlow Serving.
+"""The client and documented requests against the fake and, where there is one, TensorFlow Serving.
 
 TENSORFLOW_MODEL_SERVER names its binary; or tensorflow_model_server is on the PATH; or Docker runs
 and has the image of scripts/serve.sh. That script starts it, so that its flags are tested too.
@@ -19,23 +19,21 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+import fake_serving
 import numpy as np
 import pytest
+import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.serving import client, loopback, served_model
+from t2t_lite.serving import client
 
 pytestmark = pytest.mark.integration
 SERVE = pathlib.Path(__file__).parents[2] / "scripts" / "serve.sh"
-LABELS = "stable=1"
-
-
-@contextlib.contextmanager
-def _loopback(export_dir):
-    model = served_model.Model(export_dir, labels={"stable": 1}, num_threads=2, warm_up=False)
-    with loopback.Server(model, "tiny") as server:
-        yield server.port, server.rest_port
+TINY = "/v1/models/tiny"
+PREDICT = f"{TINY}:predict"
+DOG = base64.b64encode(b"a dog runs").decode()
+IDS = [[5, 6, 1], [7, 1, 0]]
 
 
 @contextlib.contextmanager
@@ -46,18 +44,22 @@ def _model_server(export_dir, log):
     binary = os.environ.get("TENSORFLOW_MODEL_SERVER")
     if binary:
         environment["TF_SERVING_BINARY"] = binary
-    command = ["bash", str(SERVE), "--labels", LABELS, str(export_dir), "tiny"]
+    arguments = ["--labels", "stable=1", str(export_dir), "tiny"]
     if not binary and not shutil.which("tensorflow_model_server"):
-        docker, image = shutil.which("docker"), _image(command, environment)
-        if docker is None:
-            pytest.skip("needs TENSORFLOW_MODEL_SERVER, tensorflow_model_server or Docker")
-        there = subprocess.run(
-            [docker, "image", "inspect", image], capture_output=True, check=False
+        printed = subprocess.run(
+            ["bash", str(SERVE), "--print", *arguments], env=environment, capture_output=True
         )
-        if there.returncode:
-            pytest.skip(f"Docker does not run or lacks the image {image} (docker pull {image})")
+        image = re.search(r"\S*tensorflow/serving\S*", printed.stdout.decode())
+        if image is None:
+            pytest.skip("needs TENSORFLOW_MODEL_SERVER, tensorflow_model_server or Docker")
+        if subprocess.run(["docker", "image", "inspect", image[0]], capture_output=True).returncode:
+            pytest.skip(
+                f"Docker does not run or lacks the image {image[0]}: docker pull {image[0]}"
+            )
     with log.open("wb") as file:
-        process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
+        process = subprocess.Popen(
+            ["bash", str(SERVE), *arguments], env=environment, stdout=file, stderr=file
+        )
     try:
         end = time.monotonic() + 60
         while time.monotonic() < end:
@@ -72,287 +74,130 @@ def _model_server(export_dir, log):
         process.wait(30)
 
 
-def _image(command, environment):
-    """Return the image that serve.sh would take."""
-    printed = subprocess.run(
-        [*command[:2], "--print", *command[2:]],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    found = re.search(r"\S*tensorflow/serving\S*", printed.stdout)
-    return found[0] if found else "tensorflow/serving"
-
-
 def _free_port():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         return unused.getsockname()[1]
 
 
-@pytest.fixture(scope="module", params=["loopback", "TensorFlow Serving"])
+@pytest.fixture(scope="module", params=["fake", "TensorFlow Serving"])
 def ports(request, export_dir, tmp_path_factory):
     """Return the gRPC and the REST port of a server of "tiny", whose version 1 is "stable"."""
-    log = tmp_path_factory.mktemp("server") / "log"
-    serving = _loopback(export_dir)
-    if request.param != "loopback":
-        serving = _model_server(export_dir, log)
-    with serving as found:
-        yield found
+    if request.param == "fake":
+        with fake_serving.Server(export_dir, "tiny", label="stable") as server:
+            yield server.port, server.rest_port
+    else:
+        with _model_server(export_dir, tmp_path_factory.mktemp("server") / "log") as found:
+            yield found
 
 
-def _ask(ports, method, path, body=None) -> tuple[int, Any]:
-    """Return the status and the JSON of an answer."""
-    if body is not None and not isinstance(body, bytes):
-        body = json.dumps(body).encode()
-    request = urllib.request.Request(f"http://127.0.0.1:{ports[1]}{path}", body, method=method)
-    try:
-        with urllib.request.urlopen(request) as response:
-            return response.status, json.loads(response.read())
-    except urllib.error.HTTPError as error:
-        text = error.read()
-        return error.code, json.loads(text) if text.startswith(b"{") else {"error": text.decode()}
+@pytest.fixture(params=["gRPC", "REST"])
+def connect(ports, request):
+    """Return a function that makes a Client of either kind."""
+    rest = request.param == "REST"
+
+    def make(name="tiny", **changes):
+        return client.Client(
+            f"127.0.0.1:{ports[rest]}", name, rest=rest, **{"retries": 9, **changes}
+        )
+
+    return make
 
 
-TINY = "/v1/models/tiny"
-PREDICT = f"{TINY}:predict"
-DOG = base64.b64encode(b"a dog runs").decode()
-IDS = [[5, 6, 1], [7, 1, 0]]
-ANSWERED = {
-    "rows": (PREDICT, {"instances": ["a dog runs", "he sleeps"]}, "predictions", 2),
-    "a row": (PREDICT, {"instances": ["a dog runs"]}, "predictions", 1),
-    "a column": (PREDICT, {"inputs": ["a dog runs", "he sleeps"]}, "outputs", None),
-    "a named column": (PREDICT, {"inputs": {"inputs": ["a dog runs"]}}, "outputs", None),
-    "rows with names": (PREDICT, {"instances": [{"inputs": "a dog"}]}, "predictions", 1),
-    "base 64": (PREDICT, {"instances": [{"b64": DOG}, "a"]}, "predictions", 2),
-    "base 64 with a name": (PREDICT, {"instances": [{"inputs": {"b64": DOG}}]}, "predictions", 1),
-    "a blank row": (PREDICT, {"instances": [""]}, "predictions", 1),
-    "by version": (f"{TINY}/versions/1:predict", {"instances": ["a"]}, "predictions", 1),
-    "by label": (f"{TINY}/labels/stable:predict", {"instances": ["a"]}, "predictions", 1),
-    "what follows": (PREDICT, b'{"instances": ["a"]} and more', "predictions", 1),
-    "any case": ("/V1/Models/tiny:Predict", {"instances": ["a"]}, "predictions", 1),
-    "score by rows": (
-        PREDICT,
-        {"signature_name": "score", "instances": [{"inputs": "a dog", "targets": "a"}]},
-        "predictions",
-        1,
-    ),
-    "score by columns": (
-        PREDICT,
-        {"signature_name": "score", "inputs": {"inputs": ["a dog"], "targets": ["a"]}},
-        "outputs",
-        None,
-    ),
-    "ids by rows": (PREDICT, {"signature_name": "from_ids", "instances": IDS}, "predictions", 2),
-    "ids by columns": (PREDICT, {"signature_name": "from_ids", "inputs": IDS}, "outputs", None),
-    "ids with a name": (
-        PREDICT,
-        {"signature_name": "from_ids", "instances": [{"ids": [5, 1]}]},
-        "predictions",
-        1,
-    ),
-    "nbest": (PREDICT, {"signature_name": "nbest", "instances": ["a dog"]}, "predictions", 1),
-    "1,024 rows": (PREDICT, {"instances": [""] * 1024}, "predictions", 1024),
-}
+# Clients
 
 
-@pytest.mark.parametrize("case", ANSWERED)
-def test_what_is_answered(ports, case):
-    path, body, key, count = ANSWERED[case]
-    status, answer = _ask(ports, "POST", path, body)
-    assert status == 200, answer
-    assert list(answer) == [key]
-    assert count in (None, len(answer[key]))
+def test_answers_are_the_translators(connect, model, hostile):
+    texts = [*tiny_run.SENTENCES, "", *hostile.values()]
+    readable = [t.decode("utf-8", "replace") if isinstance(t, bytes) else t for t in texts]
+    with connect() as translator:
+        answers = translator.translate(texts)
+    for answer, expected in zip(answers, model.translate(readable)):
+        assert answer.text == expected.text
+        assert answer.scores[0] == pytest.approx(expected.score, abs=2e-5)
+        assert answer.truncated == (expected.truncated or not expected.finished)
 
 
-PAIR = {"inputs": "a", "targets": "b"}
-REFUSED = {
-    "a string for rows": ({"instances": "A dog runs."}, "Expecting 'instances' to be an list"),
-    "a string for a column": ({"inputs": "A dog runs."}, "at least one dimension"),
-    "a number for a text": ({"instances": [5]}, "is not of expected type: string"),
-    "null for a text": ({"inputs": [None]}, "Null is not of expected type: string"),
-    "a text for an id": (
-        {"signature_name": "from_ids", "inputs": [["5"]]},
-        "is not of expected type: int32",
-    ),
-    "half an id": ({"signature_name": "from_ids", "inputs": [[5.5, 1]]}, "expected type: int32"),
-    "an id too large": (
-        {"signature_name": "from_ids", "inputs": [[2**31, 1]]},
-        "expected type: int32",
-    ),
-    "ids of two widths": (
-        {"signature_name": "from_ids", "instances": [[5, 1], [5, 6, 1]]},
-        "Failed to process element: 1 of 'instances' list. Error: .*Expecting tensor size: 2 but",
-    ),
-    "columns of two widths": (
-        {"signature_name": "from_ids", "inputs": [[5, 1], [5, 6, 1]]},
-        "Encountered list at unexpected size: 3 at level: 1 expected size: 2",
-    ),
-    "lists too deep": ({"inputs": ["a", ["b"]]}, "Encountered list at unexpected level: 1"),
-    "lists not deep enough": ({"inputs": [["a"], "b"]}, "found at incorrect level: 2"),
-    "no rows": ({"instances": []}, "No values in 'instances' array"),
-    "neither": ({}, "Missing 'inputs' or 'instances' key"),
-    "both": ({"instances": ["a"], "inputs": ["a"]}, "expecting only one of"),
-    "no JSON": (b"instances=a", "JSON Parse error"),
-    "half JSON": (b'{"instances": ["a"', "JSON Parse error"),
-    "no body": (b"", "JSON Parse error: The document is empty"),
-    "no object": (b"[1]", "Is not object"),
-    "half a surrogate pair": (b'{"instances": ["\\ud800"]}', "surrogate pair"),
-    "no base 64": ({"instances": [{"b64": "?"}]}, "Unable to base64 decode"),
-    "an object in a row": ({"inputs": [{"text": "a"}]}, "not formatted correctly for base64"),
-    "an unknown input": ({"instances": [{"text": "a"}]}, "does not have named input: text"),
-    "rows of two kinds": (
-        {"instances": [{"inputs": "a"}, "b"]},
-        "Expecting object but got list at item 1",
-    ),
-    "rows of two other kinds": (
-        {"instances": ["b", {"inputs": "a"}]},
-        "Expecting value/list but got object at item 1",
-    ),
-    "half a row": (
-        {"signature_name": "score", "instances": [PAIR, {"inputs": "a"}]},
-        "Failed to process element: 1 of 'instances' list. .* keys must be equal to: inputs,t",
-    ),
-    "plain rows of two inputs": (
-        {"signature_name": "score", "instances": ["a"]},
-        "instances is a plain list, but expecting list of objects",
-    ),
-    "a plain column of two inputs": (
-        {"signature_name": "score", "inputs": ["a"]},
-        "inputs is a plain value/list, but expecting an object",
-    ),
-    "a column missing": (
-        {"signature_name": "score", "inputs": {"inputs": ["a"]}},
-        "Missing named input: targets in 'inputs' object",
-    ),
-    "columns of two lengths": (
-        {"signature_name": "score", "inputs": {"inputs": ["a"], "targets": ["b", "c"]}},
-        "must have equal 0th-dimension size",
-    ),
-    "no signature": (
-        {"signature_name": "nobest", "instances": ["a"]},
-        'Serving signature name: "nobest" not found in signature def',
-    ),
-    "a signature of no name": (
-        {"signature_name": 5, "instances": ["a"]},
-        "'signature_name' key must be a string value",
-    ),
-    "1,025 rows": (
-        {"instances": [""] * 1025},
-        "Task size 1025 is larger than maximum input batch size 1024",
-    ),
-}
+def test_stream_equals_one_request(connect):
+    texts = (tiny_run.SENTENCES * 8)[:37]
+    with connect() as translator:
+        together = translator.translate(texts)
+    for in_flight, batch_size in ((1, 1), (8, 1), (4, 5)):
+        with connect(in_flight=in_flight, batch_size=batch_size) as other:
+            streamed = list(other.stream(texts))
+        assert [a.text for a in streamed] == [a.text for a in together]
+        np.testing.assert_allclose(
+            [a.scores for a in streamed], [a.scores for a in together], atol=2e-5
+        )
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(ports, case):
-    body, says = REFUSED[case]
-    status, answer = _ask(ports, "POST", PREDICT, body)
-    assert status == 400, answer
-    assert list(answer) == ["error"]
-    assert re.search(says, answer["error"])
+def test_nbest(connect, signatures):
+    with connect(signature_name="nbest") as translator:
+        answers = translator.translate(tiny_run.SENTENCES)
+    expected = signatures["nbest"](inputs=tf.constant(tiny_run.SENTENCES))["outputs"].numpy()
+    assert [[text.encode() for text in answer.outputs] for answer in answers] == expected.tolist()
+
+
+def test_nothing_sent_nothing_answered(connect):
+    with connect() as translator:
+        assert translator.translate([]) == []
+        assert list(translator.stream([])) == []
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "status", "says"),
+    ("changes", "says"),
     [
-        (
-            "POST",
-            "/v1/models/other:predict",
-            404,
-            r"Servable not found for request: Latest\(other\)",
-        ),
-        ("POST", f"{TINY}/versions/7:predict", 404, r"request: Specific\(tiny, 7\)"),
-        ("POST", f"{TINY}/labels/canary:predict", 400, "Unrecognized servable version label: can"),
-        ("POST", f"{TINY}:translate", 400, f"Malformed request: POST {TINY}:translate"),
-        ("POST", TINY, 400, f"Malformed request: POST {TINY}"),
-        ("POST", f"{TINY}:classify", 400, ""),
-        ("GET", PREDICT, 400, f"Malformed request: GET {PREDICT}"),
-        ("PUT", PREDICT, 400, f"Malformed request: PUT {PREDICT}"),
-        ("GET", "/v1/models/other", 404, "Could not find any versions of model other"),
-        ("GET", f"{TINY}/versions/7", 404, "Could not find version 7 of model tiny"),
-        ("GET", "/v1/models/other/metadata", 404, "Servable not found"),
-        ("GET", f"{TINY}/versions/7/metadata", 404, "Servable not found"),
-        ("GET", "/v1/models", 400, "Missing model name in request"),
-        ("GET", "/v2/models/tiny", 404, ""),
+        ({"name": "other"}, "serves no model 'other'"),
+        ({"version": 77}, "serves no model 'tiny' version 77"),
+        ({"version_label": "canary"}, "Unrecognized servable version label"),
+        ({"signature_name": "nobest"}, "has no signature 'nobest'"),
+        ({"signature_name": "tokenize"}, "not outputs and scores"),
+        ({"signature_name": "score"}, "targets"),
+        ({"timeout": 0.001}, "in time"),
     ],
 )
-def test_what_is_not_there(ports, method, path, status, says):
-    body = {"instances": ["a"]} if method != "GET" else None
-    found, answer = _ask(ports, method, path, body)
-    assert found == status, answer
-    assert re.search(says, answer["error"])
+def test_errors_are_one_clear_line(connect, changes, says):
+    with connect(**changes) as translator, pytest.raises(errors.UserError) as caught:
+        translator.translate(["a dog"] * 50)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("path", [TINY, f"{TINY}/versions/1", f"{TINY}/labels/stable"])
-def test_status(ports, path):
-    fine = {"error_code": "OK", "error_message": ""}
-    expected = [{"version": "1", "state": "AVAILABLE", "status": fine}]
-    assert _ask(ports, "GET", path) == (200, {"model_version_status": expected})
+def test_too_many_rows_are_refused(connect):
+    with connect() as translator:
+        assert len(translator.translate([""] * 1024)) == 1024
+        with pytest.raises(errors.UserError, match="give a smaller --batch_size"):
+            translator.translate([""] * 1025)
 
 
-@pytest.mark.parametrize("which", ["", "/versions/1", "/labels/stable"])
-def test_metadata(ports, which):
-    status, answer = _ask(ports, "GET", f"{TINY}{which}/metadata")
-    assert status == 200
-    assert answer["model_spec"] == {"name": "tiny", "signature_name": "", "version": "1"}
-    signatures = answer["metadata"]["signature_def"]["signature_def"]
-    default = signatures["serving_default"]
-    assert default["method_name"] == "tensorflow/serving/predict"
-    inputs = default["inputs"]["inputs"]
-    assert inputs["dtype"] == "DT_STRING"
-    assert inputs["tensor_shape"] == {"dim": [{"size": "-1", "name": ""}], "unknown_rank": False}
-    assert signatures["score"]["inputs"].keys() == {"inputs", "targets"}
+def test_a_label_is_a_version(connect):
+    with connect(version_label="stable") as named, connect(version=1) as numbered:
+        assert named.translate(["a dog runs"]) == numbered.translate(["a dog runs"])
 
 
-def test_a_rows_answer_has_the_signatures_names(ports):
-    _, answer = _ask(ports, "POST", PREDICT, {"instances": ["a dog runs"]})
-    (row,) = answer["predictions"]
-    assert row.keys() == {"outputs", "scores", "truncated", "input_truncated", "finished"}
-    assert isinstance(row["outputs"], str)
-    assert isinstance(row["scores"], float)
-
-
-def _connect(ports, *, rest=False, **changes):
-    return client.Client(f"127.0.0.1:{ports[rest]}", "tiny", rest=rest, **changes)
+def test_wrong_port_is_named(ports):
+    for rest, port in ((True, ports[0]), (False, ports[1])):
+        with (
+            client.Client(f"127.0.0.1:{port}", "tiny", rest=rest) as translator,
+            pytest.raises(errors.UserError, match="is it the"),
+        ):
+            translator.translate(["a"])
 
 
 @pytest.mark.parametrize("rest", [False, True])
-def test_answers_are_the_translators(ports, rest, model, hostile):
-    texts = [*map(str.encode, tiny_run.SENTENCES), *hostile.values()]
-    with _connect(ports, rest=rest, retries=9) as translator:
-        answers = translator.translate(texts)
-    expected = model.translate([text.decode("utf-8", "replace") for text in texts])
-    for answer, translation in zip(answers, expected):
-        assert answer.text == translation.text
-        assert answer.scores[0] == pytest.approx(translation.score, abs=2e-5)
+def test_a_client_waits_for_a_server_that_starts_later(export_dir, rest):
+    port = _free_port()
+    answers = []
 
+    def ask():
+        with client.Client(f"127.0.0.1:{port}", "tiny", rest=rest, retries=9) as translator:
+            answers.extend(translator.translate(["a dog runs"]))
 
-@pytest.mark.parametrize(
-    ("changes", "inputs", "says"),
-    [
-        ({"signature_name": "nobest"}, {"inputs": ["a"]}, 'signature key "nobest" not found'),
-        ({"version": 7}, {"inputs": ["a"]}, r"Specific\(tiny, 7\)"),
-        ({"version_label": "canary"}, {"inputs": ["a"]}, "Unrecognized servable version label"),
-        ({"signature_name": "score"}, {"inputs": ["a"]}, "Missing but required: {targets}"),
-        ({}, {"texts": ["a"]}, "texts"),
-        (
-            {"signature_name": "score"},
-            {"inputs": ["a"], "targets": ["b", "c"]},
-            "must have equal 0th-dimension size",
-        ),
-        ({}, {"inputs": [""] * 1025}, "Task size 1025 is larger than maximum"),
-    ],
-)
-def test_what_grpc_refuses(ports, changes, inputs, says):
-    with _connect(ports, **changes) as translator, pytest.raises(errors.UserError, match=says):
-        translator.predict(inputs)
-
-
-def test_a_label_is_a_version(ports):
-    with _connect(ports, version_label="stable") as named, _connect(ports, version=1) as numbered:
-        assert named.translate(["a dog runs"]) == numbered.translate(["a dog runs"])
+    thread = threading.Thread(target=ask)
+    thread.start()
+    with fake_serving.Server(export_dir, "tiny", **{"rest_port" if rest else "port": port}):
+        thread.join()
+    assert len(answers) == 1
 
 
 def test_ids_of_all_widths_share_batches_and_get_their_own_answers(ports, model):
@@ -364,15 +209,16 @@ def test_ids_of_all_widths_share_batches_and_get_their_own_answers(ports, model)
     rows = [row + tails[i % 4] for i, row in enumerate(tokens)]
     expected = {text: model.translate([text])[0] for text in set(texts)}
     found: dict[int, dict] = {}
+    address = f"127.0.0.1:{ports[0]}"
 
     def ask(number):
-        with _connect(ports, signature_name="from_ids", retries=9) as ids:
+        with client.Client(address, "tiny", signature_name="from_ids", retries=9) as ids:
             found[number] = ids.predict({"ids": [rows[number]]})
 
     def ask_badly():
         bad = {"inputs": ["a"], "targets": ["b", "c"]}
         with (
-            _connect(ports, signature_name="score") as score,
+            client.Client(address, "tiny", signature_name="score") as score,
             pytest.raises(errors.UserError, match="0th-dimension"),
         ):
             score.predict(bad)
@@ -389,3 +235,97 @@ def test_ids_of_all_widths_share_batches_and_get_their_own_answers(ports, model)
         assert model.vocabulary.decode(answer["ids"][0]) == translation.text
         assert answer["truncated"] == [not translation.finished]
         np.testing.assert_allclose(answer["scores"], [translation.score], atol=2e-5)
+
+
+# Documented requests by REST
+
+
+def _ask(ports, method, path, body=None) -> tuple[int, Any]:
+    """Return the status and the JSON of an answer."""
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    request = urllib.request.Request(f"http://127.0.0.1:{ports[1]}{path}", data, method=method)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status, json.loads(response.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "count"),
+    [
+        (PREDICT, {"instances": ["a dog runs", "he sleeps"]}, 2),
+        (PREDICT, {"instances": [{"inputs": "a dog"}]}, 1),
+        (PREDICT, {"instances": [{"b64": DOG}, "a"]}, 2),
+        (PREDICT, {"instances": [""]}, 1),
+        (f"{TINY}/versions/1:predict", {"instances": ["a"]}, 1),
+        (f"{TINY}/labels/stable:predict", {"instances": ["a"]}, 1),
+        (PREDICT, {"signature_name": "nbest", "instances": ["a dog"]}, 1),
+        (PREDICT, {"signature_name": "from_ids", "instances": IDS}, 2),
+        (
+            PREDICT,
+            {"signature_name": "score", "instances": [{"inputs": "a dog", "targets": "a"}]},
+            1,
+        ),
+        (PREDICT, {"inputs": {"inputs": ["a dog runs"]}}, None),
+        (PREDICT, {"signature_name": "score", "inputs": {"inputs": ["a"], "targets": ["a"]}}, None),
+    ],
+)
+def test_what_is_answered(ports, path, body, count):
+    status, answer = _ask(ports, "POST", path, body)
+    assert status == 200, answer
+    assert list(answer) == (["outputs"] if count is None else ["predictions"])
+    assert count in (None, len(answer.get("predictions", [])))
+
+
+def test_a_rows_answer_has_the_signatures_names(ports):
+    _, answer = _ask(ports, "POST", PREDICT, {"instances": ["a dog runs"]})
+    (row,) = answer["predictions"]
+    assert row.keys() == {"outputs", "scores", "truncated", "input_truncated", "finished"}
+    assert isinstance(row["outputs"], str)
+    assert isinstance(row["scores"], float)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "says"),
+    [
+        ("POST", PREDICT, {"instances": "A dog runs."}, 400, "Expecting 'instances' to be an list"),
+        ("POST", PREDICT, {"instances": [5]}, 400, "is not of expected type: string"),
+        ("POST", PREDICT, {}, 400, "Missing 'inputs' or 'instances' key"),
+        ("POST", PREDICT, b"instances=a", 400, "JSON Parse error"),
+        (
+            "POST",
+            PREDICT,
+            {"signature_name": "nobest", "instances": ["a"]},
+            400,
+            'Serving signature name: "nobest" not found in signature def',
+        ),
+        (
+            "POST",
+            "/v1/models/other:predict",
+            {"instances": ["a"]},
+            404,
+            r"Servable not found for request: Latest\(other\)",
+        ),
+        ("POST", f"{TINY}:translate", {"instances": ["a"]}, 400, "Malformed request: POST"),
+    ],
+)
+def test_what_is_refused(ports, method, path, body, status, says):
+    found, answer = _ask(ports, method, path, body)
+    assert found == status, answer
+    assert re.search(says, answer["error"])
+
+
+def test_status(ports):
+    fine = {"error_code": "OK", "error_message": ""}
+    expected = [{"version": "1", "state": "AVAILABLE", "status": fine}]
+    assert _ask(ports, "GET", TINY) == (200, {"model_version_status": expected})
+
+
+def test_metadata(ports):
+    status, answer = _ask(ports, "GET", f"{TINY}/metadata")
+    assert status == 200
+    assert answer["model_spec"] == {"name": "tiny", "signature_name": "", "version": "1"}
+    signatures = answer["metadata"]["signature_def"]["signature_def"]
+    assert signatures["serving_default"]["inputs"]["inputs"]["dtype"] == "DT_STRING"
+    assert signatures["score"]["inputs"].keys() == {"inputs", "targets"}

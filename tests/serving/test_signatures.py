@@ -1,5 +1,7 @@
 """The export, loaded without our code, against the Translator that it was made of."""
 
+import pathlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -187,3 +189,25 @@ def test_ensemble_is_the_translators(tmp_path):
     found = {k: v.numpy() for k, v in functions["serving_default"](tf.constant(TEXTS)).items()}
     for place, expected in enumerate(model.translate(TEXTS)):
         _same(found, place, expected)
+
+
+def test_a_request_of_60_megabytes_costs_little(signatures):
+    """TensorFlow Serving's own memory is not ours; this is what the graph takes."""
+    status = pathlib.Path("/proc/self/status")
+
+    def memory(name):
+        (line,) = (x for x in status.read_text().splitlines() if x.startswith(f"{name}:"))
+        return int(line.split()[1]) / 1024
+
+    serve = signatures["serving_default"]
+    short = serve(inputs=tf.constant(["a dog runs " * 60]))  # longer than max_source_length
+    text = tf.constant([b"a dog runs " * 5_700_000])
+    try:
+        pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    except OSError as error:
+        pytest.skip(f"needs /proc/self/clear_refs: {error}")
+    before = memory("VmRSS")
+    found = serve(inputs=text)
+    assert memory("VmHWM") - before < 100  # MB; tokenizing all of it takes 1,500
+    assert found["input_truncated"].numpy().tolist() == [True]
+    assert found["outputs"].numpy().tolist() == short["outputs"].numpy().tolist()
