@@ -131,13 +131,6 @@ class HParams:
         above=0,
         changes=MODEL,
     )
-    parallel_heads: int = fields.option(
-        0,
-        "Blockwise parallel decoding: as many tokens are proposed at once, the first by the model, "
-        "the others by heads, which alone are trained, on the model of --warm_start_from; 0: none.",
-        at_least=0,
-        changes=MODEL,
-    )
     vocab_multiple: int = fields.option(
         8,
         "Rows of the embedding are rounded up to a multiple of this, which matrix units like.",
@@ -239,28 +232,10 @@ class HParams:
                 "packing does not go with attention_window: rows of several sentences are not cut "
                 "into blocks; leave one of them out"
             )
-        if self.parallel_heads and self.packing:
-            raise errors.UserError(
-                "packing does not go with parallel_heads, whose training translates each source: "
-                "add packing=false"
-            )
-        if self.parallel_heads and (self.r_drop or self.subword_sampling):
-            raise errors.UserError(
-                "r_drop and subword_sampling do not go with parallel_heads, which learn from the "
-                "model's own outputs: add r_drop=0,subword_sampling=0"
-            )
         if self.attention_window and (self.relative_bias or self.next_word):
             raise errors.UserError(
                 "relative_bias and next_word do not go with attention_window, which sees only what "
                 "is near: leave one of them out"
-            )
-        if self.parallel_heads and self.next_word:
-            raise errors.UserError(
-                "next_word is for parsers, which parallel_heads are not: add next_word=0"
-            )
-        if self.parallel_heads == 1:
-            raise errors.UserError(
-                "parallel_heads is 0, or at least 2: the first token is the model's own proposal"
             )
         if self.position_encoding != "learned" and self.d_model % 2:
             raise errors.UserError(

@@ -35,11 +35,8 @@ def test_override_of_nothing_changes_nothing():
         ("extra_length=-1000", "extra_length is a whole number, at least 0; got -1000"),
         ("d_ff=9999999999", "d_ff is a whole number, at least 1 and below 2^31; got 9999999999"),
         ("d_model=33", "d_model is even where positions are sinusoids, half of them sines; got 33"),
-        ("parallel_heads=1", "parallel_heads is 0, or at least 2"),
-        ("next_word=2,parallel_heads=4", "next_word is for parsers"),
         ("next_word=2,attention_window=4", "next_word do not go with attention_window"),
         ("relative_bias=2,attention_window=4", "next_word do not go with attention_window"),
-        ("parallel_heads=4,packing=true", "add packing=false"),
         ("num_heads=0", "num_heads is a whole number, at least 1; got 0"),
         (
             "position_encoding=rotary",

@@ -471,16 +471,11 @@ def _drop_done(sentences: Sentences, beams: Beams, state: Any):
     everything = (sentences, beams, state)
     if sentences.rows.shape[0] == 1:
         return everything
-    return only_active(everything, beams.active)
-
-
-def only_active(structure: Any, is_active: tf.Tensor) -> Any:
-    """Return a structure of tensors [B, ...] with the sentences alone that is_active [B] marks."""
-    kept = tf.where(is_active)[:, 0]
+    kept = tf.where(beams.active)[:, 0]
     return tf.cond(
-        tf.reduce_all(is_active),
-        lambda: structure,
-        lambda: tf.nest.map_structure(lambda x: tf.gather(x, kept), structure),
+        tf.reduce_all(beams.active),
+        lambda: everything,
+        lambda: tf.nest.map_structure(lambda x: tf.gather(x, kept), everything),
     )
 
 

@@ -109,19 +109,19 @@ class CachedDecoder:
             bounds=last_norm.bounds(),
         )
 
-    def encode(self, inputs: tf.Tensor, more: Sequence[attention.MultiHeadAttention] = ()) -> State:
+    def encode(self, inputs: tf.Tensor) -> State:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].
 
         If B is statically 1, the memory is folded, unless attention is additive: see
-        `translator.is_short_sentence`. After those of the layers come the memories of `more`
-        cross-attentions, as they are.
+        `translator.is_short_sentence`.
         """
         if self.has_integers:
             with tf.control_dependencies([weight_products.assert_integers()]):
                 inputs = tf.identity(inputs)
         with linear.replaced(self.encoder_products):
-            encoded, memories = self._encoded(inputs)
-            others = tuple(KeysValues(*each.keys_values(encoded.states)) for each in more)
+            encoded = self.model.encode(inputs)
+            attentions = [layer.cross_attention for layer in self.model.decoder_layers]
+            memories = [KeysValues(*each.keys_values(encoded.states)) for each in attentions]
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
         def empty(size):
@@ -130,7 +130,7 @@ class CachedDecoder:
         layers = self.model.decoder_layers
         if inputs.shape[0] == 1 and hparams.attention_function != "additive":
             pairs = zip(self.layers, memories)
-            memories = tuple(weights.folded(*memory, encoded.mask) for weights, memory in pairs)
+            memories = [weights.folded(*memory, encoded.mask) for weights, memory in pairs]
         words = ()
         if self.model.words:
             numbers = self.model.words.numbers(encoded.ids)
@@ -138,42 +138,27 @@ class CachedDecoder:
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
             caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
-            memories=(*memories, *others),
+            memories=tuple(memories),
             memory_mask=encoded.mask,
             words=words,
         )
 
-    def _encoded(
-        self, inputs: tf.Tensor
-    ) -> tuple[transformer.EncoderOutput, tuple[KeysValues, ...]]:
-        """Return what the model makes of the source, and its keys and values in each layer."""
-        encoded = self.model.encode(inputs)
-        attentions = [layer.cross_attention for layer in self.model.decoder_layers]
-        return encoded, tuple(KeysValues(*one.keys_values(encoded.states)) for one in attentions)
-
     def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
-        """See beam_search.Decoder. Slots that no beam went through are left out."""
+        """See beam_search.Decoder. Slots that no beam went through are left out.
+
+        Every sentence keeps as many slots as the one that uses most, rounded up to a multiple of N,
+        which `_write` needs.
+        """
         num_old = tf.shape(ancestry)[2] * self.beam_size
         num_new = num_steps * self.beam_size
         is_used = tf.reduce_any(is_own(state.slots, ancestry, self.beam_size), axis=1)
         if self.hparams.attention_window:
             is_used &= self._is_near(state.slots, tf.shape(ancestry)[2])
-        new_slots = num_old + tf.range(num_new)
-        new_slots = tf.repeat(new_slots[None], tf.shape(ancestry)[0], axis=0)
-        return self.resized(state, is_used, new_slots)
-
-    def resized(self, state: State, is_used: tf.Tensor, new_slots: tf.Tensor) -> State:
-        """Return the state without the slots that are not used, bool [B, C], and with new ones
-        [B, any].
-
-        All sentences keep equally many: as many as the one that uses most, rounded up to a multiple
-        of N, which `_write` needs.
-        """
         kept = _columns(is_used, multiple=self.beam_size)
+        new_slots = tf.repeat(num_old + tf.range(num_new)[None], tf.shape(ancestry)[0], axis=0)
         slots = tf.concat([tf.gather(state.slots, kept, batch_dims=1), new_slots], axis=1)
         columns = tf.repeat(kept[:, None], self.hparams.num_heads, axis=1)
-        num_new = tf.shape(new_slots)[1]
-        # What lies in a new slot before it is written does not matter: it is nobody's.
+        # The contents of a new slot do not matter before it is written: no ancestry leads there.
         caches = tf.nest.map_structure(
             lambda cache: tf.pad(
                 tf.gather(cache, columns, batch_dims=2), [[0, 0], [0, 0], [0, num_new], [0, 0]]
@@ -190,36 +175,10 @@ class CachedDecoder:
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[candidates.Logits, State]:
         """See beam_search.Decoder."""
-        x, state = self.outputs(
-            ids,
-            position,
-            state,
-            mask=self._mask(state.slots, ancestry, position),
-            distances=(state.slots // self.beam_size - position)[:, None],
-            steps_left=tf.shape(ancestry)[2] - position,
-        )
-        return self.logits(x), state
-
-    def outputs(
-        self,
-        ids: tf.Tensor,
-        positions: tf.Tensor,
-        state: State,
-        *,
-        mask: tf.Tensor,
-        distances: tf.Tensor,
-        steps_left: tf.Tensor,
-    ) -> tuple[tf.Tensor, State]:
-        """Return the decoder's outputs [B * N, D] after ids [B, N], and the new state.
-
-        Args:
-          ids: int32 [B, N].
-          positions: of the ids, whatever broadcasts to [B, N].
-          state: before this step.
-          mask: [B, 1, N, C], hides slots that a query may not see.
-          distances: of the slots' positions from those of the ids, [B, N, C] or [B, 1, C].
-          steps_left: how many steps, this one among them, the newest slots still have room for.
-        """
+        mask = self._mask(state.slots, ancestry, position)
+        distances = (state.slots // self.beam_size - position)[:, None]
+        # The newest slots still have room for so many steps, this one among them.
+        steps_left = tf.shape(ancestry)[2] - position
         num_slots = tf.shape(state.slots)[1]
         ends = tf.range(1, tf.shape(ids)[0] * self.hparams.num_heads + 1)
         step_slots = _StepSlots(
@@ -227,14 +186,14 @@ class CachedDecoder:
         )
         x = self.model.embedding(ids)
         if self.hparams.start_vector:
-            x = tf.where((positions == 0)[..., None], self.model.start_vector(x), x)
-        x = tf.reshape(x + self.model.position(positions), [-1, self.hparams.d_model])
+            x = tf.where(position == 0, self.model.start_vector(x), x)
+        x = tf.reshape(x + self.model.position(position), [-1, self.hparams.d_model])
         masks, memory_masks = ([one] * len(self.layers) for one in (mask, state.memory_mask))
         if self.hparams.relative_bias:
             masks = [mask + bias for bias in self.model.decoder_bias(distances)]
         if self.model.words and state.words:
             words = state.words._replace(
-                passes=written(state.words.passes, self.model.words.passes(ids), steps_left)
+                passes=_written(state.words.passes, self.model.words.passes(ids), steps_left)
             )
             is_passed = (mask[:, 0] == 0) & words.passes[:, None]  # [B, N, C]
             passed = tf.math.count_nonzero(is_passed, axis=2, dtype=tf.int32)
@@ -249,7 +208,7 @@ class CachedDecoder:
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
-        return x, state._replace(caches=tuple(caches))
+        return self.logits(x), state._replace(caches=tuple(caches))
 
     def _mask(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
@@ -421,9 +380,8 @@ def is_own(slots: tf.Tensor, ancestry: tf.Tensor, num_beams: int) -> tf.Tensor:
     return own_beams == (slots % num_beams)[:, None]
 
 
-def written(of_slots: tf.Tensor, new: tf.Tensor, steps_left: tf.Tensor) -> tf.Tensor:
-    """Return what is known of slots [B, C] with what is new of this time's [B, N]; see
-    CachedDecoder.outputs for steps_left."""
+def _written(of_slots: tf.Tensor, new: tf.Tensor, steps_left: tf.Tensor) -> tf.Tensor:
+    """Return the values of slots [B, C] with those of this time's slots replaced by new [B, N]."""
     num_beams = new.shape[1]
     num_times = tf.shape(of_slots)[1] // num_beams
     is_new = tf.repeat(tf.range(num_times) == num_times - steps_left, num_beams)

@@ -9,7 +9,6 @@ from t2t_lite import config, errors, fields
 Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8", "bfloat16_int8"]
 LengthPenalty = Literal["gnmt", "power"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
-_OF_PARALLEL_HEADS = ("accept_top", "accept_distance")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,24 +37,6 @@ class DecodeOptions:
     min_length: int = fields.option(0, "The fewest tokens of an output, EOS included.", at_least=0)
     prefix: str = fields.option(
         "", 'Every output begins with this text; with a comma in it, prefix="Ja, das".'
-    )
-    parallel_heads: int = fields.option(
-        0,
-        "Greedy decoding (beam_size=1), so many tokens at once: the model proposes one, its "
-        "parallel heads the others, and those that are what greedy decoding chooses are taken. 0: "
-        "one at a time.",
-        at_least=0,
-    )
-    accept_top: int = fields.option(
-        1,
-        "Of parallel heads: take a proposal that is among so many of the likeliest; 1: only what "
-        "greedy decoding chooses.",
-        at_least=1,
-    )
-    accept_distance: float = fields.option(
-        0.0,
-        "Of parallel heads: take a proposal whose log-probability is so little below the best.",
-        at_least=0,
     )
     sampling: bool = fields.option(
         False, "Draw return_beams outputs at random, instead of searching."
@@ -108,7 +89,6 @@ class DecodeOptions:
 
     def __post_init__(self) -> None:
         fields.check(self)
-        self._check_parallel_heads()
         if self.sampling:
             return
         if self.return_beams > self.beam_size:
@@ -116,21 +96,6 @@ class DecodeOptions:
                 f"return_beams is at most beam_size ({self.beam_size}), got {self.return_beams}"
             )
         self._refuse_changed(_OF_SAMPLING, "sampling: add sampling=true")
-
-    def _check_parallel_heads(self) -> None:
-        if self.parallel_heads == 1:
-            raise errors.UserError(
-                "parallel_heads is 0, or at least 2: the first token is the model's own proposal"
-            )
-        if self.parallel_heads and (self.sampling or self.beam_size > 1 or self.min_length > 1):
-            raise errors.UserError(
-                "parallel_heads is for greedy decoding: add beam_size=1, and leave out sampling "
-                "and min_length"
-            )
-        if self.parallel_heads and self.shortlist:
-            raise errors.UserError("parallel_heads propose any token: leave out shortlist")
-        if not self.parallel_heads:
-            self._refuse_changed(_OF_PARALLEL_HEADS, "parallel_heads: add parallel_heads=4")
 
     def _refuse_changed(self, names: Sequence[str], purpose: str) -> None:
         """Raise UserError for fields that do nothing, and have another value than their default."""

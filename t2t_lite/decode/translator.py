@@ -22,7 +22,6 @@ import tensorflow as tf
 from t2t_lite import errors
 from t2t_lite.decode import (
     beam_search,
-    blockwise,
     cached_decoder,
     candidates,
     forced,
@@ -130,8 +129,6 @@ class Translator:
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
       frozen: the models' weights will not change any more, so the decoder's are prepared once, not
         in every search. Products of integers need it.
-      portable: its graphs are for other machines too: what only some processors can do is not used
-        unless the options ask for it.
     """
 
     def __init__(
@@ -144,7 +141,6 @@ class Translator:
         fingerprint: str = "",
         devices: Sequence[str] = ("",),
         frozen: bool = False,
-        portable: bool = False,
     ):
         self.name = name
         self.fingerprint = fingerprint
@@ -155,13 +151,10 @@ class Translator:
         self.options = decode_options or options.for_model(self.models[0].hparams)
         products.require_precision(self.options.precision)
         self.frozen = frozen
-        self._portable = portable
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
             _check_parsing(self.options)
-        if self.options.parallel_heads and len(self.models) > 1:
-            raise errors.UserError("parallel_heads is for one checkpoint, not for an ensemble")
         targets = self.vocabulary.targets
         forbidden = tuple(token for token in targets.special_ids if token != vocabularies.EOS_ID)
         self.emittable = candidates.EmittableIds(targets.size, forbidden=forbidden)
@@ -178,7 +171,6 @@ class Translator:
         self.sample_ids = tf.function(
             self._search, input_signature=[ids, ids, uniforms], autograph=False
         )
-        self.block_ids = tf.function(self._blocks, input_signature=[ids], autograph=False)
         self.force_ids = tf.function(self._force, input_signature=[ids, ids], autograph=False)
 
     @classmethod
@@ -304,22 +296,6 @@ class Translator:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def tokens_per_step(self, texts: Sequence[str]) -> float:
-        """Return how many tokens a step of blockwise parallel decoding makes: those of all outputs
-        over all steps. The options ask for parallel_heads."""
-        sources = self.task.encode(texts, self.options.max_source_length)
-        groups = batches(
-            [len(source.ids) for source in sources],
-            batch_size=self.options.batch_size,
-            batch_tokens=self.options.batch_tokens,
-        )
-        num_tokens = num_steps = 0
-        for group in groups:
-            blocks = self.block_ids(pad([sources[place].ids for place in group]))
-            num_tokens += int(tf.reduce_sum(blocks.hypotheses.lengths))
-            num_steps += int(tf.reduce_sum(blocks.steps))
-        return num_tokens / max(num_steps, 1)
-
     def _translate_batch(
         self,
         indices: Sequence[int],
@@ -419,8 +395,6 @@ class Translator:
 
     def _new_decoder(self) -> Any:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
-            if self.options.parallel_heads:
-                return blockwise.BlockDecoder(self.models[0], self.options, portable=self._portable)
             return cached_decoder.of_models(self.models, self.options)
 
     def _new_shortlist(self) -> shortlist.Shortlist | None:
@@ -446,8 +420,6 @@ class Translator:
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
-        if self.options.parallel_heads:
-            return self._blocks(inputs, prefix_ids).hypotheses
         decoder = self._decoder()
         if self.shortlist:
             decoder = shortlist.ShortDecoder(decoder, self.shortlist.columns(inputs, prefix_ids))
@@ -467,17 +439,6 @@ class Translator:
             uniforms=uniforms,
             grammar=self.grammar,
             grammar_state=grammar_state,
-        )
-
-    def _blocks(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None = None) -> blockwise.Blocks:
-        """Translate ids [B, S] by blockwise parallel decoding; `block_ids(inputs)` is this."""
-        return blockwise.search(
-            self._decoder(),
-            inputs,
-            self.options,
-            emittable=self.emittable,
-            max_lengths=self._max_lengths(inputs, prefix_ids),
-            prefix_ids=prefix_ids,
         )
 
     def _max_lengths(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None) -> tf.Tensor:
@@ -532,7 +493,7 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         )
     if decode_options.shortlist:
         raise errors.UserError("shortlist is for translation, not for a parser")
-    for name in ("sampling", "prefix", "min_length", "parallel_heads"):
+    for name in ("sampling", "prefix", "min_length"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"

@@ -18,7 +18,6 @@ from t2t_lite.model import (
     embedding,
     feed_forward,
     normalization,
-    parallel_heads,
     position,
     relative,
     residual,
@@ -205,16 +204,6 @@ class Transformer(keras.Model):
         if hparams.pre_norm:
             self.encoder_norm = _norm(hparams, "encoder_norm")
             self.decoder_norm = _norm(hparams, "decoder_norm")
-        # Not attention's heads: they guess all tokens of a block but the first (see the module).
-        if hparams.parallel_heads:
-            self.parallel_heads = parallel_heads.ParallelHeads(
-                hparams.parallel_heads - 1,
-                _attention(hparams, "cross_attention", policy, cross=True),
-                d_model=hparams.d_model,
-                d_ff=hparams.d_ff,
-                activation=hparams.activation,
-                dtype=policy,
-            )
         self.build()
 
     def _bias(self, num_layers: int, first: int, last: int, name: str) -> relative.RelativeBias:
@@ -236,8 +225,6 @@ class Transformer(keras.Model):
             layers += [self.cross_bias]
         if self.hparams.pre_norm:
             layers += [self.encoder_norm, self.decoder_norm]
-        if self.hparams.parallel_heads:
-            layers += [self.parallel_heads]
         for layer in layers:
             layer.build()
         self.built = True
@@ -318,13 +305,6 @@ class Transformer(keras.Model):
         [B, S] of the source's words and how many of them are passed [B, T]."""
         return self.cross_bias(numbers[:, None] - passed[:, :, None])
 
-    def guesses(
-        self, states: tf.Tensor, ids: tf.Tensor, memory: parallel_heads.Memory
-    ) -> tf.Tensor:
-        """Return the states [B, T, P, D] that guess the P tokens after ids [B, T], given the states
-        [B, T, D] that predicted these; see parallel_heads."""
-        return self.parallel_heads(states, self.embedding(ids), memory)
-
     def logits(self, states: tf.Tensor) -> tf.Tensor:
         """Return states [..., D] times the softmax's transposed matrix: float32 [..., V]."""
         matrix = tf.cast(self.softmax_matrix(), self.compute_dtype)
@@ -351,14 +331,6 @@ class Transformer(keras.Model):
         """Return every weight under its name in a checkpoint: "decoder_0/self_attention/qkv"."""
         prefix = f"{self.name}/"
         return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
-
-    def trained_variables(self) -> dict[str, tf.Variable]:
-        """Return what training changes of `named_variables`: all, or of a model with parallel heads
-        these alone."""
-        every = self.named_variables()
-        if not self.hparams.parallel_heads:
-            return every
-        return {k: v for k, v in every.items() if k.startswith(f"{parallel_heads.NAME}/")}
 
 
 def _without_eos(inputs: tf.Tensor, packing: Packing | None) -> tuple[tf.Tensor, Packing | None]:

@@ -182,7 +182,7 @@ class ServingModel(tf.Module):
     def _search(self, model: translator.Translator, *, num_kept: int):
         """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
         kept = dataclasses.replace(model.options, return_beams=num_kept)
-        model = translator.Translator(model.models, model.task, kept, frozen=True, portable=True)
+        model = translator.Translator(model.models, model.task, kept, frozen=True)
 
         def search(inputs: tf.Tensor) -> beam_search.Hypotheses:
             if self._prefix:

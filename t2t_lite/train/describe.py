@@ -121,11 +121,6 @@ def describe(
         parts.append(Part("biases by distance from the next word", decoders, size))
     if h.position_encoding == "learned":
         parts.append(Part("learned positions", 1, h.max_length * h.d_model))
-    if h.parallel_heads:
-        parts.append(Part("attention before the parallel heads", 1, h.d_model + attention + norm))
-        parts.append(
-            Part("parallel heads but the first", h.parallel_heads - 1, feed_forward + norm)
-        )
     tokens = h.batch_tokens
     sentences = max(tokens // _LENGTH, 1)
     parameters = sum(part.total for part in parts)

@@ -7,19 +7,16 @@ from typing import Any, NamedTuple
 from t2t_lite import config
 from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
-from t2t_lite.decode import options, translator
+from t2t_lite.decode import translator
 from t2t_lite.model import transformer
 from t2t_lite.tasks import task as tasks
 from t2t_lite.train import metrics, step
-
-_TOKENS_PER_STEP = "tokens_per_step"
 
 
 class Figures(NamedTuple):
     """`scores` are of decoded sentences, by name; none where none were decoded.
 
-    The first is the task's own: BLEU, or for a parser the F1 of labelled brackets. Of parallel
-    heads it is how many tokens they make a step.
+    The first is the task's own: BLEU, or for a parser the F1 of labelled brackets.
     """
 
     tokens: metrics.Evaluation
@@ -71,7 +68,7 @@ class Evaluator:
         self._hparams = hparams
         self._task = task
         self._eval_step = step.EvalStep(model)
-        self._translator = translator.Translator(model, task, _decode_options(hparams))
+        self._translator = translator.Translator(model, task)
         text = manifest.problem_text(data_dir, problem, "dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
         self.is_empty = manifest.load(data_dir, problem).pairs("dev") == 0
@@ -100,7 +97,7 @@ class Evaluator:
             return {"score": "loss", "dev": dev}
         decoding = self._translator.options
         return {
-            "score": _TOKENS_PER_STEP if self._hparams.parallel_heads else self._task.score_name,
+            "score": self._task.score_name,
             "dev": dev,
             "sentences": len(self._sources),
             "beam_size": decoding.beam_size,
@@ -111,14 +108,5 @@ class Evaluator:
     def _decode(self) -> dict[str, float]:
         if not self._sources:
             return {}
-        if self._hparams.parallel_heads:
-            return {_TOKENS_PER_STEP: self._translator.tokens_per_step(self._sources)}
         outputs = [item.text for item in self._translator.translate(self._sources)]
         return self._task.scores(outputs, self._references)
-
-
-def _decode_options(hparams: config.HParams) -> options.DecodeOptions:
-    """Return how the dev split is decoded."""
-    if not hparams.parallel_heads:
-        return options.for_model(hparams)
-    return options.for_model(hparams, beam_size=1, parallel_heads=hparams.parallel_heads)

@@ -15,7 +15,7 @@ from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import any_vocabulary
-from t2t_lite.train import devices, heads, memory, trainer
+from t2t_lite.train import devices, memory, trainer
 from t2t_lite.train import options as trainer_options
 
 
@@ -55,7 +55,6 @@ def prepare(
             "subword_sampling is for translation with a vocabulary of t2t-lite's own kind "
             "(vocab.*.model): take another --hparams_set or add --hparams=subword_sampling=0"
         )
-    heads.check(task, directory, hparams=hparams, warm_start_from=options.warm_start_from)
     strategy = devices.strategy(options.strategy)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
         raise errors.UserError("--early_stopping_patience works with one worker only")

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from t2t_lite import config
 from t2t_lite.model import attention, dropout, transformer
-from t2t_lite.train import cost, heads, loss, metrics, optimizer
+from t2t_lite.train import cost, loss, metrics, optimizer
 
 
 class StepResult(NamedTuple):
@@ -65,7 +65,7 @@ class TrainStep:
         self._random_seed = random_seed
         self._xla = xla
         self._align = align
-        self._variables = model.trained_variables()
+        self._variables = model.named_variables()
         # For a branch a GPU's host waits until it knows which one to take. On a CPU it saves a pass
         # over the gradients, 2 % of a step.
         self._branches = not tf.config.list_physical_devices("GPU")
@@ -211,11 +211,6 @@ class TrainStep:
         return losses, gradients
 
     def _gradients(self, batch, seed):
-        if self._hparams.parallel_heads:
-            smoothing = self._hparams.label_smoothing
-            with tf.GradientTape() as tape:
-                losses = heads.losses(self._model, batch, label_smoothing=smoothing)
-            return losses, tape.gradient(losses.smoothed, list(self._variables.values()))
         if self._hparams.r_drop:
             batch = _twice(batch)
         noise = dropout.Noise(seed)

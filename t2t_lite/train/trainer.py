@@ -26,7 +26,6 @@ from t2t_lite.train import (
     cost,
     devices,
     evaluator,
-    heads,
     interruption,
     optimizer,
     reporter,
@@ -118,7 +117,7 @@ class Training:
             )
             self._variables = self._model.named_variables()
             adam = optimizer.Adam(
-                self._model.trained_variables(),
+                self._variables,
                 beta1=hparams.adam_beta1,
                 beta2=hparams.adam_beta2,
                 epsilon=hparams.adam_epsilon,
@@ -131,9 +130,6 @@ class Training:
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
             align=task.grammar.alignment if task.grammar and hparams.guided_alignment else None,
-        )
-        self._distil = (
-            heads.Distillation(self._model, self._task) if hparams.parallel_heads else dict
         )
         self._data = training_data.TrainingData(
             problem,
@@ -169,8 +165,9 @@ class Training:
         if options.warm_start_from and checkpoint.list_checkpoints(self._directory):
             self._remarks.append("--warm_start_from was for the start: the run has checkpoints now")
         elif options.warm_start_from:
-            load = heads.load_base if hparams.parallel_heads else warm_start.load
-            self._remarks += load(options.warm_start_from, self._variables, self._identity)
+            self._remarks += warm_start.load(
+                options.warm_start_from, self._variables, self._identity
+            )
         if run.precision == "bfloat16" and devices.precision("auto") != "bfloat16":
             self._remarks.append(
                 "this hardware has no bfloat16: in an --output_dir of its own --precision=auto is "
@@ -297,7 +294,7 @@ class Training:
         )
         start = time.monotonic()
         with pipeline.explain_damage(self._problem, self._data_dir):
-            batch = self._distil(next(self.batches))
+            batch = next(self.batches)
         is_new = self.train_step.is_new(batch)
         with _explain_failures(step, batch):
             result = self.train_step(batch, step=step, learning_rate=rate, stop=stop)

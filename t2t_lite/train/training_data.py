@@ -62,7 +62,7 @@ class TrainingData:
             self.batches = self.position = iter(batches)
             return
         sizes["max_buckets"] = hparams.max_buckets
-        if num_workers == 1 or hparams.parallel_heads or sampling:
+        if num_workers == 1 or sampling:
             batches = pipeline.train_batches(problem, data_dir, **sizes, subword_sampling=sampling)
             self.batches = self.position = iter(batches)
             return

@@ -26,11 +26,10 @@ SMALL = config.HParams(
         dataclasses.replace(SMALL, attention_function="additive"),
         dataclasses.replace(SMALL, attention_bias=True, start_vector=True, source_eos=False),
         dataclasses.replace(SMALL, embeddings="separate", source_vocab_size=35),
-        dataclasses.replace(SMALL, parallel_heads=4),
         dataclasses.replace(SMALL, relative_bias=3, next_word=2),
     ],
     ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"]
-    + ["of OpenNMT-tf", "vocabularies of both sides", "parallel heads", "biases"],
+    + ["of OpenNMT-tf", "vocabularies of both sides", "biases"],
 )
 def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61, words=tiny_run.tree_task().grammar)
