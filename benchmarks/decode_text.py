@@ -16,8 +16,7 @@ between.
 Beam 4, or --beam_size, without length penalty and with strict ends, for which the searches are the
 same but for OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The
 figure (tok_s) is sentences a second, the median of three times after a first one; --times=0 leaves
-it out. --shortlist=FILE is ours and CTranslate2's: scripts/to_ctranslate2.py --shortlist=FILE puts
-it into the model's folder. With --target, --logits=FILE.npz writes what a framework computes of the
+it out. With --target, --logits=FILE.npz writes what a framework computes of the
 first 100 pairs, for imported.py.
 """
 
@@ -55,7 +54,6 @@ def main() -> None:
     parser.add_argument("--output_dir", help="of a training run: decode with t2t-lite")
     parser.add_argument("--checkpoint_path")
     parser.add_argument("--precision", default="float32")
-    parser.add_argument("--shortlist", default="", help="as of t2t-lite-decoder")
     parser.add_argument("--ctranslate2", help="a converted model: decode with CTranslate2")
     parser.add_argument("--fairseq", help="a checkpoint: decode with fairseq")
     parser.add_argument("--opennmt_tf", help="a model_dir: decode with OpenNMT-tf")
@@ -129,24 +127,16 @@ def _t2t_lite(flags: argparse.Namespace) -> Peer:
         strict_ends=True,
         batch_size=flags.batch_size,
         precision=flags.precision,
-        shortlist=flags.shortlist,
     )
-    name = _name(f"t2t-lite {flags.precision}", flags)
+    name = f"t2t-lite {flags.precision}"
     return Peer(name, lambda sources: [item.text for item in model.translate(sources)])
 
 
-def _name(peer: str, flags: argparse.Namespace) -> str:
-    return f"{peer}, shortlist" if flags.shortlist else peer
-
-
 def _ctranslate2(flags: argparse.Namespace) -> Peer:
-    peer = by_ctranslate2(
-        flags.ctranslate2, flags.precision, flags.batch_size, shortlist=flags.shortlist
-    )
-    return peer._replace(name=_name(peer.name, flags))
+    return by_ctranslate2(flags.ctranslate2, flags.precision, flags.batch_size)
 
 
-def by_ctranslate2(model_dir: str, precision: str, batch_size: int, *, shortlist: str = "") -> Peer:
+def by_ctranslate2(model_dir: str, precision: str, batch_size: int) -> Peer:
     """Return CTranslate2's decoder, with a worker of one thread for each core."""
     # Another environment: none of our packages is there.
     import ctranslate2  # pyright: ignore[reportMissingImports]
@@ -156,8 +146,6 @@ def by_ctranslate2(model_dir: str, precision: str, batch_size: int, *, shortlist
     (model,) = folder.glob("*.model")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     end = [] if config["add_source_eos"] else ["</s>"]
-    if shortlist and (folder / "vmap.txt").read_bytes() != pathlib.Path(shortlist).read_bytes():
-        raise SystemExit(f"{folder} has another vmap.txt than {shortlist}")
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
     translator = ctranslate2.Translator(
         model_dir,
@@ -173,7 +161,6 @@ def by_ctranslate2(model_dir: str, precision: str, batch_size: int, *, shortlist
             beam_size=BEAM,
             length_penalty=0,
             max_batch_size=batch_size,
-            use_vmap=bool(shortlist),
         )
         return [pieces.DecodePieces(one.hypotheses[0]) for one in found]
 

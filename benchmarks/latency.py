@@ -102,7 +102,6 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--beam_size", type=int, default=4)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", default="float32")
-    parser.add_argument("--shortlist", default="", help="as of decode_text.py; not of --model")
     parser.add_argument("--ctranslate2", type=pathlib.Path, help="a model for the peer")
     parser.add_argument("--write_ctranslate2", help="where the model of random weights goes")
     flags = parser.parse_args()
@@ -136,7 +135,7 @@ def _t2t_lite(flags: argparse.Namespace) -> Decoder:
             lambda sentence: served(inputs=sentence)["outputs"].numpy(),
             sentences,
         )
-    peer = f"t2t-lite {flags.precision}{', shortlist' * bool(flags.shortlist)}"
+    peer = f"t2t-lite {flags.precision}"
     if flags.model:
         function = _random_model(flags)
         ids = [tf.constant(one) for one in _random_ids(flags)]
@@ -151,7 +150,6 @@ def _t2t_lite(flags: argparse.Namespace) -> Decoder:
         beam_size=flags.beam_size,
         strict_ends=True,
         precision=flags.precision,
-        shortlist=flags.shortlist,
     )
     return Decoder(
         peer,
@@ -245,9 +243,7 @@ def _ctranslate2(flags: argparse.Namespace) -> Decoder:
         intra_threads=flags.threads,
     )
     settings: dict[str, Any] = {"beam_size": flags.beam_size, "length_penalty": 0}
-    settings["use_vmap"] = bool(flags.shortlist)
     peer = f"CTranslate2 {ctranslate2.__version__} {flags.precision}"
-    peer += ", shortlist" * bool(flags.shortlist)
     if flags.model:
         settings.update(min_decoding_length=flags.length, max_decoding_length=flags.length)
         tokens = [[f"<{i}>" for i in one] for [one] in _random_ids(flags).tolist()]

@@ -6,7 +6,7 @@ CTranslate2 takes and gives pieces of text: cut it with the SentencePiece model 
 the folder, or, where an imported model has none, as its framework does. Imported models are
 converted too: with their biases, activations, positions and first inputs. Its length penalty
 divides by n^alpha, not by ((5 + n) / 6)^alpha, so only with length_penalty=0 (ours: alpha=0) are
-both searches the same. A --shortlist becomes its vocabulary map, which use_vmap=True asks for.
+both searches the same.
 """
 
 import argparse
@@ -40,16 +40,9 @@ def main() -> int:
     )
     parser.add_argument("--checkpoint_path")
     parser.add_argument("--quantization", help="int8, bfloat16, ...; default: as trained")
-    parser.add_argument("--shortlist", help="as of t2t-lite-decoder")
     flags = parser.parse_args()
     try:
-        convert(
-            flags.output_dir,
-            flags.target,
-            flags.checkpoint_path,
-            flags.quantization,
-            flags.shortlist,
-        )
+        convert(flags.output_dir, flags.target, flags.checkpoint_path, flags.quantization)
     except errors.UserError as error:
         print(f"to_ctranslate2: {error}", file=sys.stderr)
         return 1
@@ -61,7 +54,6 @@ def convert(
     target: str,
     checkpoint_path: str | None = None,
     quantization: str | None = None,
-    shortlist: str | None = None,
 ) -> None:
     """Write the CTranslate2 model of an output_dir's checkpoint."""
     path = pathlib.Path(target)
@@ -101,9 +93,6 @@ def convert(
         spec.save(str(temporary))
         if model_bytes := _sentencepiece(vocab):
             (temporary / "vocabulary.model").write_bytes(model_bytes)
-        if shortlist:
-            with text_files.explain_damage(shortlist), text_files.open_binary(shortlist) as file:
-                (temporary / "vmap.txt").write_bytes(file.read())
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)

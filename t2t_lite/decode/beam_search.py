@@ -51,7 +51,7 @@ class Decoder(Protocol):
 
     def step(
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: Any
-    ) -> tuple[candidates.Logits | candidates.ListedLogits, Any]:
+    ) -> tuple[candidates.Logits, Any]:
         """Return the next token's logits [B * N, W] after ids [B, N], and the new state.
 
         At time `position` 0 all ids are PAD, and only the first beam's logits matter.

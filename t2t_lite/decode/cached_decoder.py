@@ -16,7 +16,6 @@ Shapes: B sentences, N beams, T time steps so far allotted, C slots that the cac
 length, D d_model, H heads, K size of one head, V rows of the embedding, W columns of the softmax.
 """
 
-import copy
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -89,7 +88,7 @@ class CachedDecoder:
         hparams = model.hparams
         self.hparams = hparams
         self.embedding_VD = model.softmax_matrix()
-        self._softmax_type = softmax_type = products if may_round else tf.float32
+        softmax_type = products if may_round else tf.float32
         self.logits_are_rounded = softmax_type != tf.float32
         self.layers = [
             prepared_weights.LayerWeights.of(layer, products, self.dtype)
@@ -230,21 +229,6 @@ class CachedDecoder:
         states = self.model.softmax_inputs(x)
         states = tf.reshape(states, [-1, self.beam_size, states.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
-
-    def with_columns(self, ids: tf.Tensor) -> "CachedDecoder":
-        """Return the same decoder with a softmax that has the columns of ids [W] alone.
-
-        They are few, so what would be integers is of attention's type.
-        """
-        one = copy.copy(self)
-        one.embedding_VD = tf.gather(self.embedding_VD, ids)
-        dtype = self.dtype if self._softmax_type == tf.int8 else self._softmax_type
-        one.logits_are_rounded = dtype != tf.float32
-        rows = tf.cast(one.embedding_VD, dtype)
-        one.softmax = lambda x: tf.matmul(
-            tf.cast(self.model.softmax_inputs(x), dtype), rows, transpose_b=True
-        )
-        return one
 
     def _layer(
         self,

@@ -9,7 +9,7 @@ vocabulary and whatever spare ones follow), M candidates of a sentence, G symbol
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -40,13 +40,8 @@ class EmittableIds:
             mixed.add(self.size // GROUP_SIZE)
         return len(mixed)
 
-    @property
-    def least_columns(self) -> int:
-        """The fewest columns of a softmax that has not all ids: `best` looks into so many."""
-        return (2 + self.num_mixed_groups) * GROUP_SIZE
-
-    def may_emit(self, num_columns: Any, may_end: tf.Tensor | None = None) -> tf.Tensor:
-        """Return bool [W], of a number of columns that may be a tensor.
+    def may_emit(self, num_columns: int, may_end: tf.Tensor | None = None) -> tf.Tensor:
+        """Return bool [W], which of that many columns may be emitted.
 
         A scalar `may_end` tells whether EOS is among them, None that it is.
         """
@@ -77,26 +72,6 @@ class RoundedLogits(NamedTuple):
 Logits = tf.Tensor | RoundedLogits
 
 
-class Columns(NamedTuple):
-    """The columns of a softmax that has not all ids (see shortlist).
-
-    `ids` int32 [W] are those of the columns, in ascending order, then PAD up to whole groups;
-    `places` int32 [any id] the column of each id that has one. `hidden` float32 [B, W] is 0, or
-    NEVER for a column that a sentence does not have.
-    """
-
-    ids: tf.Tensor
-    places: tf.Tensor
-    hidden: tf.Tensor
-
-
-class ListedLogits(NamedTuple):
-    """Logits of some columns: [B * N, W], and an embedding of W rows where they are rounded."""
-
-    logits: Logits
-    columns: Columns
-
-
 class Rules(NamedTuple):
     """What the next tokens of all sentences must obey; None is no rule.
 
@@ -125,7 +100,7 @@ class Candidates(NamedTuple):
 
 
 def extend(
-    logits: Logits | ListedLogits,
+    logits: Logits,
     scores: tf.Tensor,
     num_candidates: int,
     *,
@@ -143,22 +118,11 @@ def extend(
       emittable: which columns may be emitted.
       options: how tokens are drawn.
     """
-    columns = None
-    if isinstance(logits, ListedLogits):
-        # Until the end ids are places among the columns. `emittable` holds for these as for ids:
-        # EOS and what is forbidden come first in every batch, each in its own place.
-        logits, columns = logits
     count, values = num_candidates, logits
     if isinstance(logits, RoundedLogits):
         # Rounding may have put the second before the best.
         count, values = max(num_candidates, 2), logits.values
     values = tf.cast(values, tf.float32)
-    listed, forced_ids = None, rules.forced_ids
-    if columns is not None:
-        values = _add_to_beams(values, columns.hidden, scores.shape[1])
-        listed = columns.hidden > NEVER / 2
-        if forced_ids is not None:
-            forced_ids = tf.gather(columns.places, forced_ids)
     probabilities = tf.nn.softmax(values)
     if rules.grammar_allows is not None:
         ids, allowed = rules.grammar_ids, rules.grammar_allows
@@ -173,25 +137,15 @@ def extend(
             top_p=options.top_p,
             emittable=emittable,
             may_end=rules.may_end,
-            listed=listed,
         )
     else:
-        extensions = best(
-            probabilities,
-            scores,
-            count,
-            emittable=emittable,
-            may_end=rules.may_end,
-            listed=listed,
-        )
-    if forced_ids is not None:
-        extensions = forced(extensions, probabilities, scores, forced_ids)
+        extensions = best(probabilities, scores, count, emittable=emittable, may_end=rules.may_end)
+    if rules.forced_ids is not None:
+        extensions = forced(extensions, probabilities, scores, rules.forced_ids)
     if isinstance(logits, RoundedLogits):
         exact = rescored(extensions, scores, logits)
         extensions = Candidates(*(x[:, :num_candidates] for x in exact))
-    if columns is None:
-        return extensions
-    return extensions._replace(ids=tf.gather(columns.ids, extensions.ids))
+    return extensions
 
 
 def best(
@@ -201,7 +155,6 @@ def best(
     *,
     emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
-    listed: tf.Tensor | None = None,
 ) -> Candidates:
     """Return the M extensions with the largest sums score + log(probability).
 
@@ -210,26 +163,20 @@ def best(
     taken as there can be such.
 
     Args:
-      probabilities: float32 [B * N, W] of the next token, W static and at least emittable.size
-        but where `listed` says otherwise.
+      probabilities: float32 [B * N, W] of the next token, W static and at least emittable.size.
       scores: float32 [B, N].
       num_candidates: M.
       emittable: which columns may be emitted.
       may_end: scalar bool, whether EOS is among them; None for True.
-      listed: bool [B, W], which of them a sentence has, or None for all. The others have a
-        probability of 0, and W is any multiple of GROUP_SIZE from `least_columns` on.
     """
-    num_beams, num_columns = scores.shape[1], _width(probabilities)
+    num_beams, num_columns = scores.shape[1], probabilities.shape[-1]
     allowed = emittable.may_emit(num_columns, may_end)
     num_groups = -(-emittable.size // GROUP_SIZE)
     num_searched = num_candidates + num_beams * emittable.num_mixed_groups
-    if listed is not None:
-        allowed &= listed
-        num_groups = num_columns // GROUP_SIZE
-    elif 2 * num_searched > num_beams * num_groups:
+    if 2 * num_searched > num_beams * num_groups:
         logs = tf.where(allowed, _log(probabilities), 2 * NEVER)
         return _largest_sums(logs, scores, num_candidates)
-    spare = 0 if listed is not None else -num_columns % GROUP_SIZE
+    spare = -num_columns % GROUP_SIZE
     if spare:
         probabilities = tf.pad(probabilities, [[0, 0], [0, spare]])
         allowed = tf.pad(allowed, [[0, spare]])
@@ -239,11 +186,7 @@ def best(
     # Here ids are those of groups.
     searched = _largest_sums(_log(maxima[:, :, :num_groups]), scores, num_searched)
     columns = tf.gather(groups, searched.parents * groups_in_row + searched.ids, batch_dims=1)
-    if listed is None:
-        allowed = tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), searched.ids)
-    else:
-        allowed = tf.reshape(allowed, [-1, groups_in_row, GROUP_SIZE])
-        allowed = tf.gather(allowed, searched.ids, batch_dims=1)
+    allowed = tf.gather(tf.reshape(allowed, [-1, GROUP_SIZE]), searched.ids)
     sums = tf.where(
         allowed,
         _log(columns) + tf.gather(scores, searched.parents, batch_dims=1)[:, :, None],
@@ -289,7 +232,6 @@ def sampled(
     top_p: float = 1.0,
     emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
-    listed: tf.Tensor | None = None,
 ) -> Candidates:
     """Return one extension, drawn at random, of the one beam of each sentence; M = N = 1.
 
@@ -305,15 +247,11 @@ def sampled(
       top_p: above 0, at most 1.
       emittable: which columns may be emitted.
       may_end: scalar bool, whether EOS is among them; None for True.
-      listed: bool [B, W], which of them a sentence has, or None for all.
     """
-    num_columns = _width(probabilities)
+    num_columns = probabilities.shape[-1]
     allowed = emittable.may_emit(num_columns, may_end)
-    if listed is not None:
-        allowed &= listed
     masked = tf.where(allowed, _log(probabilities), 2 * NEVER)
-    smaller = min if isinstance(num_columns, int) else tf.minimum
-    count = smaller(top_k, num_columns) if top_k else num_columns
+    count = min(top_k, num_columns) if top_k else num_columns
     logs, ids = tf.math.top_k(masked, count)
     weights = tf.nn.softmax(logs / temperature)
     # A token stays while those before it have less than top_p together; so the first one does.
@@ -338,7 +276,7 @@ def forced(
       scores: float32 [B, N].
       ids: int32 [B].
     """
-    num_columns = _width(probabilities)
+    num_columns = probabilities.shape[-1]
     first_beam = tf.reshape(probabilities, [-1, scores.shape[1], num_columns])[:, 0]
     forced_scores = scores[:, 0] + _log(tf.gather(first_beam, ids, batch_dims=1))
     is_forced = (ids != vocabularies.PAD_ID)[:, None]
@@ -362,7 +300,7 @@ def rescored(extensions: Candidates, scores: tf.Tensor, logits: RoundedLogits) -
       scores: float32 [B, N], log-probabilities of the beams.
       logits: of the next token.
     """
-    num_beams, num_columns = scores.shape[1], _width(logits.values)
+    num_beams, num_columns = scores.shape[1], logits.values.shape[-1]
     beam_scores = tf.gather(scores, extensions.parents, batch_dims=1)
     exists = extensions.scores > NEVER / 2
     ids = tf.where(exists, extensions.ids, 0)  # one that does not exist may be past the vocabulary
@@ -384,29 +322,14 @@ def rescored(extensions: Candidates, scores: tf.Tensor, logits: RoundedLogits) -
 
 def _largest_sums(logs: tf.Tensor, scores: tf.Tensor, count: int) -> Candidates:
     """Return the largest of logs [B, N, C] (or [B * N, C]) + scores [B, N, 1]; ids are columns."""
-    num_beams, num_columns = scores.shape[1], _width(logs)
+    num_beams, num_columns = scores.shape[1], logs.shape[-1]
     num_all = num_beams * num_columns
     sums = tf.reshape(logs, [-1, num_beams, num_columns]) + scores[:, :, None]
-    is_short = isinstance(num_all, int) and count > num_all
-    sums, places = tf.math.top_k(tf.reshape(sums, [-1, num_all]), num_all if is_short else count)
-    if is_short:
+    sums, places = tf.math.top_k(tf.reshape(sums, [-1, num_all]), min(count, num_all))
+    if count > num_all:
         missing = [[0, 0], [0, count - num_all]]
         sums, places = tf.pad(sums, missing, constant_values=2 * NEVER), tf.pad(places, missing)
     return Candidates(sums, places % num_columns, places // num_columns)
-
-
-def _add_to_beams(values: tf.Tensor, added: tf.Tensor, num_beams: int) -> tf.Tensor:
-    """Return values [B * N, W] + added [B, W] for each beam."""
-    if added.shape[0] == 1:
-        return values + added
-    num_columns = _width(values)
-    sums = tf.reshape(values, [-1, num_beams, num_columns]) + added[:, None]
-    return tf.reshape(sums, [-1, num_columns])
-
-
-def _width(x: tf.Tensor) -> Any:
-    """Return the size of the last axis: a number if it is static, else a tensor."""
-    return x.shape[-1] or tf.shape(x)[-1]
 
 
 def _log(probabilities: tf.Tensor) -> tf.Tensor:

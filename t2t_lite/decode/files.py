@@ -336,7 +336,6 @@ def _windows(lines: Iterable[Any], start: int = 0) -> Iterator[tuple[int, list[A
 def identity(model: translator.Translator) -> dict[str, Any]:
     """Return the options on which a line's output depends."""
     options = dataclasses.asdict(model.options)
-    options["shortlist"] = model.shortlist.digest if model.shortlist else ""
     return {name: value for name, value in options.items() if name not in _NO_DIFFERENCE}
 
 

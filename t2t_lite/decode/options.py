@@ -57,12 +57,6 @@ class DecodeOptions:
     constrained: bool = fields.option(
         True, "A parser's outputs are trees; false: search freely, then repair."
     )
-    shortlist: str = fields.option(
-        "",
-        "A file of the target pieces that each source piece may become, as "
-        "scripts/make_shortlist.py writes it: an output has these, and those that may always "
-        "come. Faster.",
-    )
     token_scores: bool = fields.option(
         False, "Tell the log-probability of every token of an output."
     )

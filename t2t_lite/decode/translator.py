@@ -27,7 +27,6 @@ from t2t_lite.decode import (
     forced,
     options,
     products,
-    shortlist,
 )
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
@@ -158,7 +157,6 @@ class Translator:
         targets = self.vocabulary.targets
         forbidden = tuple(token for token in targets.special_ids if token != vocabularies.EOS_ID)
         self.emittable = candidates.EmittableIds(targets.size, forbidden=forbidden)
-        self.shortlist = self._new_shortlist()
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
         self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
@@ -366,11 +364,6 @@ class Translator:
     ) -> tuple[Hypothesis, ...]:
         """Return the hypotheses of one sentence, best first."""
         places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
-        if not places and self.shortlist:
-            raise errors.UserError(
-                f"{self.options.shortlist} leaves an input without an output: after the tab of its "
-                "first line list more pieces that may always come"
-            )
         if not places:
             raise errors.UserError(
                 f"{self.name or 'the model'} gives no probabilities: its weights are too large, or "
@@ -397,13 +390,6 @@ class Translator:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
             return cached_decoder.of_models(self.models, self.options)
 
-    def _new_shortlist(self) -> shortlist.Shortlist | None:
-        if not self.options.shortlist:
-            return None
-        if len(self.models) > 1:
-            raise errors.UserError("shortlist is for one checkpoint, not for an ensemble")
-        return shortlist.Shortlist(self.options.shortlist, self.vocabulary, self.emittable)
-
     def _search(
         self,
         inputs: tf.Tensor,
@@ -421,8 +407,6 @@ class Translator:
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
         """
         decoder = self._decoder()
-        if self.shortlist:
-            decoder = shortlist.ShortDecoder(decoder, self.shortlist.columns(inputs, prefix_ids))
         max_lengths = self._max_lengths(inputs, prefix_ids)
         grammar_state = ()
         if self.grammar:
@@ -491,8 +475,6 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
         )
-    if decode_options.shortlist:
-        raise errors.UserError("shortlist is for translation, not for a parser")
     for name in ("sampling", "prefix", "min_length"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(

@@ -74,15 +74,12 @@ class Tree:
 class TracedSearch:
     """Searches with a translator's models and options and keeps the tree.
 
-    Raises UserError for a translator that draws outputs at random, which is no search, or that has
-    a shortlist.
+    Raises UserError for a translator that draws outputs at random, which is not a search.
     """
 
     def __init__(self, model: translator.Translator):
         if model.options.sampling:
             raise errors.UserError("outputs drawn at random have no search tree")
-        if model.shortlist:
-            raise errors.UserError("a search tree is of the whole vocabulary: leave out shortlist")
         self._model = model
         self._options = model.options
         # Outside the steps, so that weights are cast and transposed once.
