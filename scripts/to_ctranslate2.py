@@ -20,7 +20,7 @@ import numpy as np
 from t2t_lite import config, errors
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import any_vocabulary, piece_vocabulary, text_files, vocabulary
+from t2t_lite.text import any_vocabulary, piece_vocabulary, vocabulary
 
 MAX_POSITIONS = 1024
 # Its row of the decoder's embedding is the decoder's first input; never emitted.

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from t2t_lite import config, errors, fields
 
-Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8", "bfloat16_int8"]
+Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8"]
 LengthPenalty = Literal["gnmt", "power"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
@@ -75,10 +75,10 @@ class DecodeOptions:
     )
     precision: Precision = fields.option(
         "float32",
-        "mixed computes the decoder's products in bfloat16 and scores the best candidates again in "
-        "float32; bfloat16 halves the weights too. Both are fast where the processor has bfloat16. "
-        "mixed_int8 is mixed with large products, the encoder's too, of 8-bit integers, and small "
-        "ones in float32; bfloat16_int8 is bfloat16 with large products of 8-bit integers.",
+        "Precision of matrix products. mixed: the decoder's in bfloat16, and the best candidates "
+        "scored again in float32. bfloat16: all of them, and the weights. Both are fast where the "
+        "processor has bfloat16. mixed_int8: the large ones in 8-bit integers, the rest in float32; "
+        "the fastest on processors with AVX512 VNNI, AVX VNNI or AMX.",
     )
 
     def __post_init__(self) -> None:
@@ -100,19 +100,14 @@ class DecodeOptions:
     @property
     def weights_dtype(self) -> str:
         """The type of the weights, the encoder and attention."""
-        return "bfloat16" if self.precision.startswith("bfloat16") else "float32"
+        return "bfloat16" if self.precision == "bfloat16" else "float32"
 
     @property
     def products_dtype(self) -> str:
         """The type of the decoder's products with weights."""
         if self.precision == "float32":
             return "float32"
-        return "int8" if needs_integers(self.precision) else "bfloat16"
-
-
-def needs_integers(precision: str) -> bool:
-    """Return whether a processor must multiply 8-bit integers for it (see products)."""
-    return precision in ("mixed_int8", "bfloat16_int8")
+        return "int8" if self.precision == "mixed_int8" else "bfloat16"
 
 
 def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:

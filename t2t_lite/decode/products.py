@@ -41,7 +41,6 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import options
 
 Product = Callable[[tf.Tensor], tf.Tensor]
 
@@ -91,12 +90,11 @@ def has_integers() -> bool:
 
 
 def require_precision(precision: str) -> None:
-    """Raise UserError where this machine does not multiply exactly the 8-bit integers of it."""
-    if options.needs_integers(precision) and not has_integers():
+    """Raise UserError where this machine cannot compute in a precision."""
+    if precision == "mixed_int8" and not has_integers():
         raise errors.UserError(
-            f"precision={precision} needs a processor with AVX512 VNNI, AVX VNNI or AMX, which "
-            "multiplies 8-bit integers; this one does not: take precision="
-            + precision.removesuffix("_int8")
+            "precision=mixed_int8 needs a processor that multiplies 8-bit integers (AVX512 VNNI, "
+            "AVX VNNI or AMX), which this one does not: take precision=mixed"
         )
 
 
