@@ -77,7 +77,7 @@ class DecodeOptions:
         "float32",
         "Precision of matrix products. mixed: the decoder's in bfloat16, and the best candidates "
         "scored again in float32. bfloat16: all of them, and the weights. Both are fast where the "
-        "processor has bfloat16. mixed_int8: the large ones in 8-bit integers, the rest in float32; "
+        "processor has bfloat16. mixed_int8: large ones in 8-bit integers, the rest in float32; "
         "the fastest on processors with AVX512 VNNI, AVX VNNI or AMX.",
     )
 
