@@ -242,17 +242,6 @@ def read_pairs(score_path: Path, source: Path | None) -> Iterator[tuple[str, str
         yield before, after
 
 
-def line(translation: translator.Translation, *, is_nbest: bool = False) -> str:
-    """Return the output line: the text, or of n-best text and score by turns, tabs between.
-
-    In n-best lines a tab of the text itself becomes a space. Line feeds become spaces always.
-    """
-    if not is_nbest:
-        return translation.text.replace("\n", " ")
-    fields = ((h.text.replace("\t", " "), f"{h.score:.6f}") for h in translation.hypotheses)
-    return "\t".join(field for pair in fields for field in pair).replace("\n", " ")
-
-
 def writer(
     model: translator.Translator, form: formats.Form = "text"
 ) -> Callable[[translator.Translation, int], str]:
@@ -262,7 +251,7 @@ def writer(
     if form == "jsonl":
         return lambda translation, _: formats.json_line(model, translation)
     is_nbest = model.options.return_beams > 1
-    return lambda translation, _: line(translation, is_nbest=is_nbest)
+    return lambda translation, _: formats.line(translation, is_nbest=is_nbest)
 
 
 def result(translation: translator.Translation, output: str) -> journal.Result:

@@ -1,19 +1,33 @@
-"""How translations are written beside plain text: JSON lines and Moses' n-best lists.
+"""How translations are written: lines of text, JSON lines and Moses' n-best lists.
 
-text   Ein Hund rennt.                       see files.line
+text   Ein Hund rennt.                       see `line`
 jsonl  {"text": "Ein Hund rennt.", "score": -0.61, "finished": true, ...}
 moses  0 ||| Ein Hund rennt. ||| -0.61       a line for each hypothesis, inputs count from 0
 """
 
 import json
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from t2t_lite.decode import translator
+from t2t_lite.decode.translation import Hypothesis, Translation
+
+if TYPE_CHECKING:
+    from t2t_lite.decode import translator
 
 Form = Literal["text", "jsonl", "moses"]
 
 
-def moses(translation: translator.Translation, number: int) -> str:
+def line(translation: Translation, *, is_nbest: bool = False) -> str:
+    """Return the output line: the text, or of n-best text and score by turns, tabs between.
+
+    In n-best lines a tab of the text itself becomes a space. Line feeds become spaces always.
+    """
+    if not is_nbest:
+        return translation.text.replace("\n", " ")
+    fields = ((h.text.replace("\t", " "), f"{h.score:.6f}") for h in translation.hypotheses)
+    return "\t".join(field for pair in fields for field in pair).replace("\n", " ")
+
+
+def moses(translation: Translation, number: int) -> str:
     """Return a line "number ||| text ||| score" for each hypothesis, as Moses' tools read them.
 
     Their fields end at "|||", so that within a text it becomes "| | |".
@@ -24,12 +38,12 @@ def moses(translation: translator.Translation, number: int) -> str:
     )
 
 
-def json_line(model: translator.Translator, translation: translator.Translation) -> str:
+def json_line(model: "translator.Translator", translation: Translation) -> str:
     """Return one JSON object without line feeds: see `as_json`; n-best are in "hypotheses"."""
     return json.dumps(as_json(model, translation), ensure_ascii=False, allow_nan=False)
 
 
-def as_json(model: translator.Translator, translation: translator.Translation) -> dict[str, Any]:
+def as_json(model: "translator.Translator", translation: Translation) -> dict[str, Any]:
     """Return what is known of a translation, for json.
 
     "text", "score", "finished" (false: cut off at the length limit), "source_truncated", "tokens";
@@ -45,7 +59,7 @@ def as_json(model: translator.Translator, translation: translator.Translation) -
     return result
 
 
-def _hypothesis(model: translator.Translator, hypothesis: translator.Hypothesis) -> dict[str, Any]:
+def _hypothesis(model: "translator.Translator", hypothesis: Hypothesis) -> dict[str, Any]:
     result = {
         # A lone surrogate is no text, and no JSON either.
         "text": hypothesis.text.encode("utf-8", errors="replace").decode("utf-8"),

@@ -28,6 +28,7 @@ from t2t_lite.decode import (
     options,
     products,
 )
+from t2t_lite.decode.translation import BLANK, Hypothesis, Translation
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
@@ -38,81 +39,6 @@ from t2t_lite.text import vocabulary as vocabularies
 # Tokens of the longest source that gets the trace for one sentence, where the cached decoder folds
 # its memory: reading a longer one's takes more time than the operations do that folding saves.
 _LONGEST_FOLDED = 64
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Hypothesis:
-    """One output: its text, its length-normalised log-probability and its token ids.
-
-    `finished` is False where it hit the length limit: the text is cut off. `repairs` counts what
-    had to be mended in the ids for a parser's text to be a tree (see `trees.repair`).
-
-    Where options ask for them: `token_scores`, the natural log-probability of each of the ids, and
-    `alignment`, for each the place in the input's ids that cross attention looked at most.
-    """
-
-    text: str
-    score: float
-    ids: tuple[int, ...]
-    finished: bool
-    repairs: int = 0
-    token_scores: tuple[float, ...] | None = None
-    alignment: tuple[int, ...] | None = None
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Translation:
-    """What came of one input: hypotheses, best first, and whether the input was cut.
-
-    `source_ids` are the input's tokens, EOS included; none of a blank one.
-    """
-
-    hypotheses: tuple[Hypothesis, ...]
-    truncated: bool = False
-    source_ids: tuple[int, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The best hypothesis' text."""
-        return self.hypotheses[0].text
-
-    @property
-    def score(self) -> float:
-        """The best hypothesis' length-normalised log-probability."""
-        return self.hypotheses[0].score
-
-    @property
-    def ids(self) -> tuple[int, ...]:
-        """The best hypothesis' token ids, EOS included where it is finished."""
-        return self.hypotheses[0].ids
-
-    @property
-    def finished(self) -> bool:
-        """Whether the best hypothesis is complete."""
-        return self.hypotheses[0].finished
-
-    @property
-    def repairs(self) -> int:
-        """What had to be mended in the best hypothesis."""
-        return self.hypotheses[0].repairs
-
-    @property
-    def token_scores(self) -> tuple[float, ...] | None:
-        """The log-probability of each of `ids`, where options ask for it."""
-        return self.hypotheses[0].token_scores
-
-    @property
-    def alignment(self) -> tuple[int, ...] | None:
-        """For each of `ids` its place in `source_ids`, where options ask for it."""
-        return self.hypotheses[0].alignment
-
-
-# A blank line has a blank translation: there is nothing to decode.
-BLANK = Translation(
-    hypotheses=(
-        Hypothesis(text="", score=0.0, ids=(), finished=True, token_scores=(), alignment=()),
-    )
-)
 
 
 class Translator:
