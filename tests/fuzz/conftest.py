@@ -1,19 +1,16 @@
 """How many inputs each fuzz test gets, and how much memory it may take.
 
-    pytest tests/fuzz                             the suite's: a hundred each, the same every time
+    pytest tests/fuzz                             a hundred each, the same every time
     HYPOTHESIS_PROFILE=full pytest tests/fuzz     2,000 each, other ones every time
 
-A report of the inputs, the time and the memory of each test comes at the end of the latter. An
-input that fails is kept in .hypothesis/ and is the first one of the next call.
+An input that fails in the latter is kept in .hypothesis/ and is the first one of the next call.
 """
 
 import os
 import pathlib
 import resource
-import time
 
 import pytest
-from fuzz import inputs
 from hypothesis import HealthCheck, settings
 
 MAX_MEGABYTES = 400  # that one test may add: Hypothesis itself keeps some of it
@@ -25,10 +22,7 @@ _SHARED = {
 
 settings.register_profile("suite", max_examples=100, derandomize=True, database=None, **_SHARED)
 settings.register_profile("full", max_examples=2_000, print_blob=True, **_SHARED)
-PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "suite")
-settings.load_profile(PROFILE)
-
-_report: list[str] = []
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,37 +39,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 @pytest.fixture(autouse=True)
-def bounded_memory(request: pytest.FixtureRequest):
+def bounded_memory():
     """Fail the test where the process's memory grew by more than MAX_MEGABYTES at any time."""
-    before, start = _reset_peak(), time.monotonic()
-    inputs.counts.clear()
+    if not _STATUS.exists():
+        pytest.skip("memory is read from /proc")
+    _RESET.write_text("5")  # forgets the highest memory so far
+    before = _megabytes("VmRSS")
     # What asks for gigabytes gets a MemoryError instead of the machine's last.
     limits = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (int(_megabytes("VmSize") + 3_000) << 20, limits[1]))
     yield
     resource.setrlimit(resource.RLIMIT_AS, limits)
-    seconds, grown = time.monotonic() - start, _megabytes("VmHWM") - before
-    _report.append(
-        f"{request.node.name}: {inputs.counts['inputs']:,} inputs, "
-        f"{inputs.counts['refused']:,} refused, {seconds:.1f} s, {grown:.0f} MB"
-    )
-    assert grown < MAX_MEGABYTES
-
-
-def pytest_terminal_summary(terminalreporter) -> None:
-    """Say what was tried, after a full run."""
-    if PROFILE == "full" and _report:
-        terminalreporter.section("fuzzing")
-        for line in _report:
-            terminalreporter.line(line)
-
-
-def _reset_peak() -> float:
-    """Forget the process's highest memory so far; return its memory."""
-    if not _STATUS.exists():
-        pytest.skip("memory is read from /proc")
-    _RESET.write_text("5")
-    return _megabytes("VmRSS")
+    assert _megabytes("VmHWM") - before < MAX_MEGABYTES
 
 
 def _megabytes(name: str) -> float:

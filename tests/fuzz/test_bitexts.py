@@ -2,6 +2,7 @@
 
 import gzip
 
+import pytest
 from fuzz import inputs
 from hypothesis import given
 from hypothesis import strategies as st
@@ -47,14 +48,21 @@ def _read(folder, data, suffixes):
             assert [type(side) for side in pair] == [str, str]
 
 
-@given(inputs.damaged([_SGM], chunks=_CHUNKS))
-def test_sgm_is_read_or_refused(folder, data):
-    _read(folder, data, ["en.sgm", "de.sgm"])
-
-
-@given(inputs.damaged([_TMX, _TMX, _TMX, _BOMB, *_ENCODED], chunks=_CHUNKS))
-def test_tmx_is_read_or_refused(folder, data):
-    _read(folder, data, ["tmx"])
+@pytest.mark.parametrize(
+    ("suffixes", "valid"),
+    [
+        ("en.sgm de.sgm", [_SGM]),
+        ("tmx", [_TMX, _TMX, _TMX, _BOMB, *_ENCODED]),
+        ("tmx.gz", [gzip.compress(_TMX), gzip.compress(_BOMB * 9)]),
+        ("tsv", [_TSV]),
+        ("en de", [_TSV]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+@given(data=st.data())
+def test_files_of_pairs_are_read_or_refused(folder, suffixes, valid, data):
+    chunks = [gzip.compress(b"")] if suffixes == "tmx.gz" else _CHUNKS
+    _read(folder, data.draw(inputs.damaged(valid, chunks=chunks)), suffixes.split())
 
 
 def _element(inner):
@@ -75,18 +83,3 @@ _xml = st.recursive(
 @given(_element(_xml))
 def test_well_formed_xml_of_any_order_is_read_or_refused(folder, text):
     _read(folder, text.encode(), ["tmx"])
-
-
-@given(inputs.damaged([gzip.compress(_TMX), gzip.compress(_BOMB * 9)], chunks=[gzip.compress(b"")]))
-def test_compressed_tmx_is_read_or_refused(folder, data):
-    _read(folder, data, ["tmx.gz"])
-
-
-@given(inputs.damaged([_TSV], chunks=_CHUNKS))
-def test_columns_are_read_or_refused(folder, data):
-    _read(folder, data, ["tsv"])
-
-
-@given(inputs.damaged([_TSV], chunks=_CHUNKS))
-def test_two_files_of_lines_are_read_or_refused(folder, data):
-    _read(folder, data, ["en", "de"])

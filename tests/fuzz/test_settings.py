@@ -1,4 +1,4 @@
-"""hparams.json, run.json and the flags that change options."""
+"""hparams.json, run.json, the flags that change options, and EVALB's parameter files."""
 
 import dataclasses
 import json
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from t2t_lite import config, fields
 from t2t_lite.data import options as generator_options
 from t2t_lite.decode import options as decode_options
+from t2t_lite.parsing import evalb, trees
 from t2t_lite.run import output_dir
 from t2t_lite.text import cleaning
 from t2t_lite.train import options as trainer_options
@@ -85,15 +86,36 @@ def test_changes_of_options_are_taken_or_refused(case):
     with inputs.answered():
         options = options_class(**fields.parse_changes(options_class, text, flag="--hparams"))
         fields.check(options)
+        if options_class is decode_options.DecodeOptions:
+            decode_options.for_model(config.HParams(), **decode_options.parse(text))
 
 
-@given(_changes(config.HParams))
-def test_hparams_overrides_are_taken_or_refused(text):
+_COLLINS = b"""\
+# EVALB
+MAX_ERROR 10
+CUTOFF_LEN 40
+LABELED 1
+DELETE_LABEL TOP
+DELETE_LABEL -NONE-
+DELETE_LABEL ,
+DELETE_LABEL_FOR_LENGTH -NONE-
+QUOTE_LABEL ''
+EQ_LABEL ADVP PRT
+EQ_WORD a b
+"""
+_EVALB_CHUNKS = [
+    b"MAX_ERROR ",
+    b"\nLABELED ",
+    b"EQ_LABEL a",
+    inputs.DIGITS.encode(),
+    b"-",
+    b"\xd9\xa3",
+]
+
+
+@given(inputs.damaged([_COLLINS], chunks=_EVALB_CHUNKS))
+def test_parameters_are_read_or_refused(data):
+    tree = trees.parse("(S (NP (PRP It)) (VP (VBD rained)) (. .))")
     with inputs.answered():
-        config.override(config.HParams(), text)
-
-
-@given(_changes(decode_options.DecodeOptions))
-def test_decode_hparams_are_taken_or_refused(text):
-    with inputs.answered():
-        decode_options.for_model(config.HParams(), **decode_options.parse(text))
+        parameters = evalb.read_parameters(data.decode("utf-8", "replace").split("\n"))
+        evalb.report(evalb.score([tree, tree], [tree, None], parameters), per_sentence=True)
