@@ -23,7 +23,7 @@ import shlex
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -32,7 +32,12 @@ TINY = (
     "d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,num_decoder_layers=1,"
     "batch_tokens=512,max_buckets=1,warmup_steps=10,extra_length=4,beam_size=2"
 )
-_NOT_RUN = re.compile(r"<!-- not run: (.+) -->")
+_BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?"
+    r"^```(?P<language>bash|python)\n(?P<code>.*?)^```\n"
+    r"(?:\n*```text\n(?P<output>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
 _PORTS = ("8500", "8501")
 
 
@@ -44,8 +49,8 @@ class Block:
     line: int
     language: str
     code: str
-    reason: str = ""
-    output: str | None = None  # that a Python block prints
+    reason: str
+    output: str  # that a Python block prints; "": it is not compared
 
     @property
     def place(self) -> str:
@@ -60,39 +65,11 @@ class Block:
 
 def blocks(page: pathlib.Path) -> list[Block]:
     """Return the shell and Python blocks of a page."""
-    return list(_blocks(page))
-
-
-def _blocks(page: pathlib.Path) -> Iterator[Block]:
-    lines = page.read_text("utf-8").splitlines()
-    reason, previous = "", None
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        number += 1
-        if match := _NOT_RUN.fullmatch(line):
-            reason = match[1]
-        elif match := re.fullmatch(r"(`{3,})(\S*).*", line):
-            start = number
-            while lines[number] != match[1]:
-                number += 1
-            code = "\n".join(lines[start:number]) + "\n"
-            number += 1
-            language = match[2]
-            if language == "text" and previous is not None:
-                previous = dataclasses.replace(previous, output=code)
-            if previous is not None:
-                yield previous
-                previous = None
-            if language in ("bash", "python"):
-                made = {"page": page, "line": start, "language": language, "code": code}
-                previous = Block(**made, reason=reason)
-            reason = ""
-        elif line.strip() and previous is not None:
-            yield previous
-            previous = None
-    if previous is not None:
-        yield previous
+    text = page.read_text("utf-8")
+    return [
+        Block(page=page, line=text.count("\n", 0, match.start("code")), **match.groupdict(""))
+        for match in _BLOCK.finditer(text)
+    ]
 
 
 class Runner:
@@ -138,7 +115,7 @@ class Runner:
         code = compile("\n" * block.line + block.code, str(block.page), "exec")
         with contextlib.redirect_stdout(printed):
             exec(code, self._names)
-        if block.output is not None:
+        if block.output:
             assert printed.getvalue() == block.output, f"{block.place}: it printed otherwise"
 
     def _shell(self, line: str) -> int:

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 
 def _train(data, output, *more):
-    return trainer.main(tiny_training.arguments(data, output, "--eval_sentences=0", *more))
+    return trainer.main(tiny_training.arguments(data, output, *more))
 
 
 def test_it_says_what_was_done_and_where_it_is(tiny_data, tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Training as a user runs it: it learns, resumes exactly, stops politely, refuses a mixture."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -51,7 +52,7 @@ def _weights(output: pathlib.Path) -> dict:
 @pytest.mark.parametrize("more", ["", ",subword_sampling=0.2,r_drop=2"])
 def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path, more):
     flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
-    flags += (f"--hparams={tiny_training.HPARAMS}{more}",)
+    flags += (f"--hparams={tiny_training.HPARAMS},max_buckets=2{more}",)
     assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "whole", *flags)) == 0
     broken = tmp_path / "broken"
     arguments = tiny_training.arguments(tiny_data, broken, *flags)
@@ -91,28 +92,24 @@ def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkey
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 )
 def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
-    tiny_data, tmp_path, capsys, number, status
+    tiny_data, tmp_path, monkeypatch, capsys, number, status
 ):
-    flags = ["--train_steps=100000", "--eval_frequency=100000"]
-    # None but the signal's own checkpoint is due.
-    arguments = tiny_training.arguments(
-        tiny_data, tmp_path, *flags, "--save_checkpoints_steps=100000"
-    )
-    process = _start(arguments)
-    assert process.stdout
-    start = []
-    while not start or ": compiled for batches" not in start[-1]:
-        start.append(process.stdout.readline())
-        assert start[-1], start  # "" is the end
-    time.sleep(0.5)
-    process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == status, output
-    (steps,) = re.findall(rf"([\d,]+) steps in .*\n.*stopped by {number.name}", output)
-    last = int(steps.replace(",", ""))
-    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [last]
-    assert trainer.main([*arguments, f"--train_steps={last + 1}"]) == 0
-    assert f"from step {last} to {last + 1}" in capsys.readouterr().err
+    update = trainers.Training.update
+
+    def update_and_signal(self, step, report, **more):
+        update(self, step, report, **more)
+        if step == 2:
+            os.kill(os.getpid(), number)
+
+    flags = ["--train_steps=9", "--save_checkpoints_steps=9"]  # none but the signal's own is due
+    arguments = tiny_training.arguments(tiny_data, tmp_path, *flags)
+    with monkeypatch.context() as patch:
+        patch.setattr(trainers.Training, "update", update_and_signal)
+        assert trainer.main(arguments) == status
+    assert f"stopped by {number.name}" in capsys.readouterr().out
+    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2]
+    assert trainer.main([*arguments, "--train_steps=3"]) == 0
+    assert "from step 2 to 3" in capsys.readouterr().err
 
 
 def test_who_reads_the_progress_may_leave(tiny_data, tmp_path):
@@ -148,20 +145,30 @@ def test_an_interruption_changes_neither_the_last_checkpoints_nor_the_best(
     assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 4, 6, 7, 8]
 
 
-def test_fewer_steps_than_are_done_are_refused(tiny_data, tmp_path, capsys):
-    arguments = tiny_training.arguments(tiny_data, tmp_path, "--eval_frequency=100")
-    assert trainer.main([*arguments, "--train_steps=3"]) == 0
-    before = (tmp_path / "hparams.json").read_bytes()
-    capsys.readouterr()
-    assert trainer.main([*arguments, "--train_steps=2"]) == 1
-    assert "is at step 3 already, beyond --train_steps=2" in capsys.readouterr().err
-    assert (tmp_path / "hparams.json").read_bytes() == before
-    assert trainer.main([*arguments, "--train_steps=3"]) == 0
+def test_fewer_steps_than_are_done_are_refused(tiny_data, trained, capsys):
+    arguments = tiny_training.arguments(tiny_data, trained)
+    before = (trained / "hparams.json").read_bytes()
+    assert trainer.main([*arguments, "--train_steps=11"]) == 1
+    assert "is at step 12 already, beyond --train_steps=11" in capsys.readouterr().err
+    assert (trained / "hparams.json").read_bytes() == before
+    assert trainer.main([*arguments, "--train_steps=12"]) == 0
 
 
-def test_hparams_may_be_given_more_than_once(tiny_data, tmp_path):
+@pytest.fixture
+def no_training(monkeypatch):
+    """Let the trainer stop where all is prepared and written but the first checkpoint."""
+
+    def fail(*_):
+        raise errors.UserError("as if the power had failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.Checkpoints, "restore_latest", fail)
+        yield patch
+
+
+def test_hparams_may_be_given_more_than_once(tiny_data, tmp_path, no_training):
     more = ["--hparams=d_ff=40", "--hparams=d_ff=48,dropout=0.2", "--train_steps=1"]
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *more)) == 0
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *more)) == 1
     hparams = json.loads((tmp_path / "hparams.json").read_text())
     assert [hparams[name] for name in ("d_model", "d_ff", "dropout")] == [16, 48, 0.2]
 
@@ -177,34 +184,29 @@ def test_an_output_dir_is_self_contained(trained):
     assert not [name for name in names if "temp" in name or "tmp" in name]
 
 
-def test_a_start_that_failed_locks_nothing(tiny_data, tmp_path, capsys, monkeypatch):
+def test_a_start_that_failed_locks_nothing(tiny_data, tmp_path, no_training):
     """It fails when all is written but a checkpoint; then other settings are taken."""
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint.Checkpoints, "restore_latest", _fail)
-        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=2")) == 1
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=2")) == 1
     assert (tmp_path / "run.json").exists()
+    no_training.undo()
     changed = ["--train_steps=2", f"--hparams={tiny_training.HPARAMS},d_ff=40", "--random_seed=5"]
     assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *changed]) == 0
     assert json.loads((tmp_path / "hparams.json").read_text())["d_ff"] == 40
     assert json.loads((tmp_path / "run.json").read_text())["random_seed"] == 5
 
 
-def _fail(*_):
-    raise errors.UserError("as if the power had failed")
-
-
-def test_what_an_error_advises_is_taken_by_the_same_output_dir(tiny_data, tmp_path):
-    flags = ["--train_steps=1", "--eval_frequency=100"]
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *flags)) == 0
+def test_what_an_error_advises_is_taken_by_the_same_output_dir(tiny_data, trained, tmp_path):
+    run = shutil.copytree(trained, tmp_path / "run")
     advice = f"{tiny_training.HPARAMS},max_tokens_per_device=128,beam_size=2,averaged_checkpoints=2"
-    flags = ["--train_steps=2", f"--hparams={advice}"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
-    hparams = json.loads((tmp_path / "hparams.json").read_text())
+    flags = ["--train_steps=13", f"--hparams={advice}"]
+    assert trainer.main([*tiny_training.arguments(tiny_data, run), *flags]) == 0
+    hparams = json.loads((run / "hparams.json").read_text())
     assert hparams["max_tokens_per_device"] == 128
 
 
 def test_the_best_stays_where_later_scores_are_of_another_kind(tiny_data, tmp_path, capsys):
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=2")) == 0
+    flags = ["--train_steps=2", "--eval_sentences=4"]
+    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *flags)) == 0
     before = (tmp_path / "best" / "best.json").read_bytes()
     capsys.readouterr()
     flags = ["--train_steps=4", "--eval_sentences=0"]
@@ -314,9 +316,9 @@ def test_a_deterministic_run_is_the_same_and_goes_on_from_one_that_is_not(tiny_d
             np.testing.assert_array_equal(value, runs[other][name], err_msg=f"{other} {name}")
 
 
-def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys):
+def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys, no_training):
     flags = ["--train_steps=1", f"--hparams={tiny_training.HPARAMS},max_length=12"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 1
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.endswith("left out")]
     problem = registry.problem("parallel_text")
     longest = []
@@ -329,13 +331,13 @@ def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys):
 
 @pytest.mark.parametrize("hardware", ["float32", "bfloat16"])
 def test_bfloat16_that_the_hardware_lacks_is_said(
-    tiny_data, tmp_path, capsys, monkeypatch, hardware
+    tiny_data, tmp_path, capsys, no_training, hardware
 ):
-    monkeypatch.setattr(
+    no_training.setattr(
         devices, "precision", lambda choice: hardware if choice == "auto" else choice
     )
     flags = ["--train_steps=1", "--precision=bfloat16"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 1
     said = "this hardware has no bfloat16" in capsys.readouterr().err
     assert said == (hardware == "float32")
 
