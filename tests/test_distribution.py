@@ -93,13 +93,12 @@ def test_the_source_distribution_holds_what_a_checkout_has(built):
         assert name in names
 
 
-def test_commands_of_the_wheel_answer(built):
+def test_the_wheel_has_every_command(built):
     environment, _, _ = built
-    commands = sorted((environment / "bin").glob("t2t-lite-*"))
-    assert len(commands) >= 9
-    for command in commands:
-        done = subprocess.run([command, "--help"], capture_output=True, text=True)
-        assert done.stdout.startswith(f"{command.name}: "), done.stderr
+    found = {path.name for path in (environment / "bin").glob("t2t-lite-*")}
+    assert found == set(documents.modules())
+    done = subprocess.run([environment / "bin" / "t2t-lite-bleu", "--help"], capture_output=True)
+    assert done.stdout.startswith(b"t2t-lite-bleu: "), done.stderr
 
 
 def test_the_wheel_trains_and_translates_outside_the_checkout(built, tmp_path):

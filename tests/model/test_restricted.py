@@ -30,8 +30,9 @@ def test_the_band_of_a_small_example():
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
-@pytest.mark.parametrize("length", [1, 3, 4, 5, 8, 17])
-@pytest.mark.parametrize("window", [1, 3, 4, 100])
+@pytest.mark.parametrize(
+    ("length", "window"), [(1, 3), (3, 3), (4, 3), (5, 1), (8, 4), (17, 3), (17, 4), (17, 100)]
+)
 def test_blocks_equal_full_attention_with_a_band(length, window, causal):
     """Outputs and gradients; the second row is padded."""
     inputs = _normal(2, 2, length, 4), _normal(2, 2, length, 4), _normal(2, 2, length, 6)

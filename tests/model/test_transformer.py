@@ -6,19 +6,13 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny_run
 
-from t2t_lite import config, registry
+from t2t_lite import registry
 from t2t_lite.model import attention, dropout, transformer
 
-TINY = config.HParams(
-    d_model=16,
-    d_ff=32,
-    num_heads=2,
-    d_k=8,
-    d_v=8,
-    num_encoder_layers=2,
-    num_decoder_layers=2,
-    max_length=20,
+TINY = dataclasses.replace(
+    tiny_run.HPARAMS, num_encoder_layers=2, num_decoder_layers=2, max_length=20
 )
 
 
@@ -31,7 +25,7 @@ INPUTS = tf.constant([[5, 6, 7, 1, 0, 0], [8, 9, 3, 4, 2, 1]])
 TARGETS = tf.constant([[9, 8, 1, 0, 0], [7, 6, 5, 4, 1]])
 
 
-@pytest.mark.parametrize("row", ["base", "base_a1", "base_b1", "base_c1", "base_c6", "base_e"])
+@pytest.mark.parametrize("row", ["base", "base_b1", "base_e"])
 def test_the_built_model_has_the_counted_parameters(row):
     hparams = registry.hparams(f"transformer_{row}")
     projections = hparams.d_model * hparams.num_heads * 2 * (hparams.d_k + hparams.d_v)
