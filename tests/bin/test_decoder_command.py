@@ -32,13 +32,20 @@ def expected():
     return lambda texts: [formats.line(translation) for translation in model.translate(texts)]
 
 
-def _pipe(*args, text):
-    command = [sys.executable, "-m", "t2t_lite.bin.decoder", *args]
-    result = subprocess.run(command, input=text.encode(), capture_output=True, timeout=120)
-    return result.returncode, result.stdout.decode(), result.stderr.decode()
+@pytest.fixture
+def pipe(run, monkeypatch, capsysbinary):
+    """Return a function that decodes what it gives as standard input."""
+
+    def pipe(*flags, text):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        flags = ["--decode_from_file=-", "--decode_to_file=-", *flags]
+        status = decoder_command.main([NAME, f"--output_dir={run}", *flags])
+        out, err = capsysbinary.readouterr()
+        return status, out.decode(), err.decode()
+
+    return pipe
 
 
-@pytest.mark.integration
 def test_file_to_file(run, tmp_path, expected, capsys):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("".join(text + "\n" for text in [*tiny_run.SENTENCES, "", "x"]))
@@ -58,22 +65,13 @@ def test_file_to_file(run, tmp_path, expected, capsys):
     assert "cut off at the length limit" in err
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("extra", [[], ["--stream"]], ids=["batches", "stream"])
-def test_pipe(run, expected, extra):
-    status, out, err = _pipe(
-        f"--output_dir={run}",
-        "--decode_from_file=-",
-        "--decode_to_file=-",
-        FAST,
-        *extra,
-        text="a dog runs\n\nhe sleeps",
-    )
+def test_pipe(pipe, expected, extra):
+    status, out, err = pipe(FAST, *extra, text="a dog runs\n\nhe sleeps")
     assert status == 0, err
     assert out.split("\n")[:-1] == expected(["a dog runs", "", "he sleeps"])
 
 
-@pytest.mark.integration
 def test_to_a_pipe_of_another_name(run, tmp_path, expected):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("a dog runs\n")
@@ -86,17 +84,14 @@ def test_to_a_pipe_of_another_name(run, tmp_path, expected):
     assert target.is_fifo()
 
 
-@pytest.mark.integration
-def test_a_stream_is_sampled_as_a_file_is_and_may_begin_with_a_mark(run):
-    flags = [f"--output_dir={run}", "--decode_from_file=-", "--decode_to_file=-"]
-    flags.append("--decode_hparams=sampling=true,seed=5")
+def test_a_stream_is_sampled_as_a_file_is_and_may_begin_with_a_mark(pipe):
+    flag = "--decode_hparams=sampling=true,seed=5"
     text = "\ufeff" + "a dog runs\n" * 3
-    status, streamed, _ = _pipe(*flags, "--stream", text=text)
-    assert (status, streamed) == (0, _pipe(*flags, text=text)[1])
+    status, streamed, _ = pipe(flag, "--stream", text=text)
+    assert (status, streamed) == (0, pipe(flag, text=text)[1])
     assert len(set(streamed.splitlines())) > 1
 
 
-@pytest.mark.integration
 def test_who_reads_may_leave(run):
     command = [sys.executable, "-m", "t2t_lite.bin.decoder", f"--output_dir={run}", FAST]
     command += ["--decode_from_file=-", "--decode_to_file=-", "--stream"]
@@ -108,7 +103,6 @@ def test_who_reads_may_leave(run):
     assert (process.returncode, err) == (141, b"")
 
 
-@pytest.mark.integration
 def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
     pairs = tmp_path / "pairs"
     pairs.write_text("a dog\tzwei\nhe sleeps\tso\n")
@@ -121,7 +115,6 @@ def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
     assert all(float(row[0]) < 0 < float(row[1]) for row in rows)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("overwritten", ["in", "ref"])
 def test_what_is_scored_is_not_overwritten(run, tmp_path, capsys, overwritten):
     for name in ("in", "ref"):
@@ -133,15 +126,11 @@ def test_what_is_scored_is_not_overwritten(run, tmp_path, capsys, overwritten):
     assert (tmp_path / overwritten).read_text() == f"{overwritten}\n"
 
 
-@pytest.mark.integration
-def test_a_stream_tells_what_was_cut(run, monkeypatch, capsysbinary):
-    text = b"a\n" + b"a dog runs in the park\n" * 2
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
-    flags = ["--stream", "--decode_from_file=-", "--decode_to_file=-"]
-    flags.append("--decode_hparams=beam_size=2,max_source_length=4")
-    assert decoder_command.main([NAME, f"--output_dir={run}", *flags]) == 0
-    said = capsysbinary.readouterr().err
-    assert b"2 lines were longer than max_source_length and were cut: 2, 3\n" in said
+def test_a_stream_tells_what_was_cut(pipe):
+    flags = ["--stream", "--decode_hparams=beam_size=2,max_source_length=4"]
+    status, _, said = pipe(*flags, text="a\n" + "a dog runs in the park\n" * 2)
+    assert status == 0
+    assert "2 lines were longer than max_source_length and were cut: 2, 3\n" in said
 
 
 def test_cut_lines_that_nobody_numbered_are_counted(capsys):
@@ -150,7 +139,6 @@ def test_cut_lines_that_nobody_numbered_are_counted(capsys):
     assert said == "3 lines were longer than max_source_length and were cut\n"
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(("sampling", "num_outputs"), [("false", 3), ("true", 1)])
 def test_a_prompt_shows_the_best_of_a_beam_but_one_draw(run, monkeypatch, sampling, num_outputs):
     models = []
@@ -161,7 +149,6 @@ def test_a_prompt_shows_the_best_of_a_beam_but_one_draw(run, monkeypatch, sampli
     assert model.options.return_beams == num_outputs
 
 
-@pytest.mark.integration
 def test_a_prompt_answers_and_survives_odd_input(run, expected, tmp_path):
     # A terminal of its own: Ctrl-C (\x03) drops a line, Ctrl-D (\x04) ends.
     main_end, child_end = pty.openpty()

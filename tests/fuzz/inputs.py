@@ -5,7 +5,6 @@ with a few faults: bits turned over, chunks cut out, doubled or put in, the end 
 value of another kind.
 """
 
-import collections
 import contextlib
 import json
 import signal
@@ -18,7 +17,6 @@ from t2t_lite import errors
 
 MAX_SECONDS = 20  # of the processor, for one input: other work does not count
 MAX_BYTES = 1 << 16  # of an input
-counts: collections.Counter[str] = collections.Counter()
 
 # Python refuses to read a number of more than 4,300 digits, and with an error of its own.
 DIGITS = "9" * 5_000
