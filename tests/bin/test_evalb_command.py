@@ -1,8 +1,6 @@
 """t2t-lite-evalb: its report is that of the original EVALB."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -111,16 +109,3 @@ def test_a_missing_file_and_a_faulty_parameter_file_are_refused(capsys, files):
 def test_missing_flags_are_a_usage_error(capsys):
     assert evalb_command.main(["t2t-lite-evalb"]) == 2
     assert "--gold and --predicted must be given" in capsys.readouterr().err
-
-
-@pytest.mark.integration
-def test_runs_without_tensorflow(files):
-    sides = [f"--gold={files / 'gold'}", f"--predicted={files / 'gold'}"]
-    code = (
-        "import sys; from t2t_lite.bin import evalb;"
-        f"status = evalb.main({['evalb', *sides]!r});"
-        "sys.exit(status or 'tensorflow' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Bracketing FMeasure       = 100.00" in done.stdout

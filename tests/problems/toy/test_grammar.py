@@ -280,23 +280,6 @@ def test_sentences_are_those_of_shards_made_earlier():
     assert digest.hexdigest() == expected
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        "[registry.problem(name) for name in ('toy_ende', 'toy_enfr_rev', 'toy_parsing')]",
-        "datagen.main(['t2t-lite-datagen', '--registry_help'])",
-    ],
-)
-def test_looking_a_problem_up_reads_no_table(ask):
-    code = (
-        f"import sys; from t2t_lite import registry; from t2t_lite.bin import datagen; {ask}; "
-        "assert 't2t_lite.problems.translate_toy' in sys.modules; "
-        "print(*(name for name in sys.modules if name.startswith('t2t_lite.problems.toy.')))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == ""
-
-
 def test_draws_do_not_depend_on_the_hash_seed():
     code = (
         "import itertools\nfrom t2t_lite.problems.toy import grammar\n"
