@@ -80,6 +80,24 @@ def tiny_data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path
     assert times() == before
 
 
+@pytest.fixture(scope="session")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return the output_dir of a tiny run, which no test changes."""
+    import tiny_run
+
+    return tiny_run.write(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session")
+def export_dir(run_dir: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Return the folder of versions that has the export of `run_dir`; no test changes it."""
+    from t2t_lite.serving import export
+
+    path = tmp_path_factory.mktemp("export")
+    export.export(run_dir, path, max_source_length=100)
+    return path
+
+
 HOSTILE = {
     "empty": b"",
     "spaces": b" \t\r\n \xe2\x80\x83\xc2\xa0 ",

@@ -3,6 +3,7 @@
 import importlib
 
 import pytest
+import tiny_run
 
 import t2t_lite
 from t2t_lite import config, errors, registry
@@ -27,15 +28,10 @@ def test_every_public_name_is_there():
         _ = t2t_lite.nothing
 
 
-def test_an_exports_translations_are_the_translators(tmp_path):
-    import tiny_run
-
-    from t2t_lite.serving import export
-
-    run = tiny_run.write(tmp_path)
-    export.export(run, tmp_path / "export")
-    found = t2t_lite.load(tmp_path / "export").translate([*tiny_run.SENTENCES, ""])
-    expected = t2t_lite.Translator.from_output_dir(run).translate([*tiny_run.SENTENCES, ""])
+def test_an_exports_translations_are_the_translators(run_dir, export_dir, tmp_path):
+    texts = [*tiny_run.SENTENCES, ""]
+    found = t2t_lite.load(export_dir).translate(texts)
+    expected = t2t_lite.Translator.from_output_dir(run_dir).translate(texts)
     assert [output.text for output in found] == [translation.text for translation in expected]
     assert [output.score for output in found] == pytest.approx(
         [translation.score for translation in expected], abs=1e-4

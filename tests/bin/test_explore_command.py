@@ -8,34 +8,20 @@ import sys
 import urllib.request
 
 import pytest
-import tiny_run
 
 import t2t_lite
 from t2t_lite.bin import explore
-from t2t_lite.serving import export
 
 pytestmark = pytest.mark.integration
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return tiny_run.write(tmp_path_factory.mktemp("explore"))
+def _explore(run_dir, *more):
+    return explore.main(["t2t-lite-explore", f"--output_dir={run_dir}", *more])
 
 
-@pytest.fixture(scope="module")
-def exported(run, tmp_path_factory):
-    path = tmp_path_factory.mktemp("export")
-    export.export(run, path)
-    return path
-
-
-def _explore(run, *more):
-    return explore.main(["t2t-lite-explore", f"--output_dir={run}", *more])
-
-
-def test_a_text_in_one_file(run, tmp_path, capsys):
+def test_a_text_in_one_file(run_dir, tmp_path, capsys):
     target = tmp_path / "out.html"
-    assert _explore(run, "--text=a dog runs", f"--html={target}") == 0
+    assert _explore(run_dir, "--text=a dog runs", f"--html={target}") == 0
     assert capsys.readouterr().out.startswith(f"{target}: ")
     (data,) = re.findall(
         r'<script type="application/json" id="data">(.*)</script>', target.read_text()
@@ -47,22 +33,22 @@ def test_a_text_in_one_file(run, tmp_path, capsys):
     assert text["search"]["extensions"]
 
 
-def test_a_file_of_texts(run, tmp_path):
+def test_a_file_of_texts(run_dir, tmp_path):
     source, target = tmp_path / "in", tmp_path / "out.html"
     source.write_text("a dog runs\n\nhe sleeps\n")
-    assert _explore(run, f"--decode_from_file={source}", f"--html={target}") == 0
+    assert _explore(run_dir, f"--decode_from_file={source}", f"--html={target}") == 0
     data = target.read_text().split('id="data">')[1].split("</script>")[0]
     assert [text["text"] for text in json.loads(data)["texts"]] == ["a dog runs", "he sleeps"]
 
 
-def test_an_export_shows_what_it_answers_with(exported, tmp_path, capsys):
+def test_an_export_shows_what_it_answers_with(export_dir, tmp_path, capsys):
     target = tmp_path / "out.html"
-    flags = [f"--export_dir={exported}", "--text=a dog runs", f"--html={target}"]
+    flags = [f"--export_dir={export_dir}", "--text=a dog runs", f"--html={target}"]
     assert explore.main(["t2t-lite-explore", *flags]) == 0
     data = target.read_text().split('id="data">')[1].split("</script>")[0]
     content = json.loads(data)
     (text,) = content["texts"]
-    outputs = t2t_lite.load(exported).nbest(["a dog runs"])[0]
+    outputs = t2t_lite.load(export_dir).nbest(["a dog runs"])[0]
     shown = text["translation"]["hypotheses"]
     assert [(each["text"], each["score"]) for each in shown] == [
         (output.text, output.score) for output in outputs
@@ -73,10 +59,10 @@ def test_an_export_shows_what_it_answers_with(exported, tmp_path, capsys):
     assert "--output_dir" in content["about"]["missing"]
 
 
-def test_the_texts_are_not_overwritten(run, tmp_path, capsys):
+def test_the_texts_are_not_overwritten(run_dir, tmp_path, capsys):
     source = tmp_path / "in"
     source.write_text("a dog runs\n")
-    assert _explore(run, f"--decode_from_file={source}", f"--html={source}") == 1
+    assert _explore(run_dir, f"--decode_from_file={source}", f"--html={source}") == 1
     assert "in is what is read: give another file" in capsys.readouterr().err
     assert source.read_text() == "a dog runs\n"
 
@@ -114,17 +100,17 @@ def test_a_run_or_an_export(flags, capsys):
         (["--checkpoint_path=nowhere"], "nowhere"),
     ],
 )
-def test_a_mistake_is_one_line(run, tmp_path, monkeypatch, capsys, flags, expected):
+def test_a_mistake_is_one_line(run_dir, tmp_path, monkeypatch, capsys, flags, expected):
     monkeypatch.chdir(tmp_path)
-    assert _explore(run, *flags) in (1, 2)
+    assert _explore(run_dir, *flags) in (1, 2)
     error = [line for line in capsys.readouterr().err.splitlines() if "no texts" not in line]
     assert len(error) == 1
     assert expected in error[0]
     assert not (tmp_path / "x.html").exists()
 
 
-def test_it_serves_until_interrupted(run):
-    command = [sys.executable, "-m", "t2t_lite.bin.explore", f"--output_dir={run}", "--port=0"]
+def test_it_serves_until_interrupted(run_dir):
+    command = [sys.executable, "-m", "t2t_lite.bin.explore", f"--output_dir={run_dir}", "--port=0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None

@@ -12,21 +12,14 @@ import tiny_run
 from t2t_lite import errors
 from t2t_lite.bin import query_server
 from t2t_lite.decode import formats, translator
-from t2t_lite.serving import client, export
+from t2t_lite.serving import client
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory):
-    return tiny_run.write(tmp_path_factory.mktemp("queried"))
-
-
-@pytest.fixture(scope="module")
-def server(run_dir, tmp_path_factory):
-    path = tmp_path_factory.mktemp("export")
-    export.export(run_dir, path)
-    with fake_serving.Server(path, "tiny") as server:
+def server(export_dir):
+    with fake_serving.Server(export_dir, "tiny") as server:
         yield server
 
 

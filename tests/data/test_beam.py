@@ -9,7 +9,7 @@ from t2t_lite import errors, registry
 from t2t_lite.data import engine, generate, spill
 
 pytest.importorskip("apache_beam", reason="needs pip install 't2t-lite[beam]'")
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.slow
 
 PROCESSES = "direct_running_mode=multi_processing,direct_num_workers=2"
 

@@ -215,7 +215,7 @@ def _final_files(data_dir):
     return {path.name: path for path in data_dir.iterdir() if not path.name.endswith(work)}
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(made, raw_dir, tmp_path):
     script, data_dir = tmp_path / "run.py", tmp_path / "data"
     script.write_text(COMMAND)

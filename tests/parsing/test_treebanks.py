@@ -181,7 +181,7 @@ def test_bytes_that_are_no_text_are_kept_to_be_counted(tmp_path):
     assert words(treebanks.find(tmp_path)) == ["caf\ufffd", "caf\ufffd"]
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_the_real_corpora_are_read_whole(shared_data):
     for folder, count in (("wsj_sample", 3_914), ("craft", 30_830)):
         cleaned = list(treebanks.read(treebanks.find(shared_data / folder)))

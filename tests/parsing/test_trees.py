@@ -253,9 +253,12 @@ def test_no_tree_has_no_words():
 # Real treebanks
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(
-    ("archive", "count"), [("wsj_sample/combined.tgz", 3_914), ("craft/penn.tgz", 30_830)]
+    ("archive", "count"),
+    [
+        ("wsj_sample/combined.tgz", 3_914),
+        pytest.param("craft/penn.tgz", 30_830, marks=pytest.mark.slow),
+    ],
 )
 def test_round_trips_are_exact_on_a_whole_treebank(shared_data, archive, count):
     num_trees = 0

@@ -305,7 +305,9 @@ def test_absent_trees_are_refused(tmp_path, name, message):
     ("name", "sizes"),
     [
         ("wsj_sample_parsing", {"train": 3396, "dev": 273, "test": 245}),
-        ("craft_parsing", {"train": 24_713, "dev": 3345, "test": 2772}),
+        pytest.param(
+            "craft_parsing", {"train": 24_713, "dev": 3345, "test": 2772}, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_real_corpora_are_split_without_overlap(shared_data, name, sizes):

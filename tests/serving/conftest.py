@@ -1,27 +1,9 @@
-"""One small export that the tests of serving share."""
+"""The shared export and the model that it must equal."""
 
-import keras
 import pytest
 import tensorflow as tf
-import tiny_run
 
 from t2t_lite.decode import translator
-from t2t_lite.serving import export
-
-
-@pytest.fixture(scope="session")
-def run_dir(tmp_path_factory):
-    """Return the output_dir of a tiny run."""
-    keras.utils.set_random_seed(1)
-    return tiny_run.write(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="session")
-def export_dir(run_dir, tmp_path_factory):
-    """Return a folder that holds version 1."""
-    path = tmp_path_factory.mktemp("export")
-    export.export(run_dir, path, max_source_length=100)
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def test_c_program_translates_as_python_does(runner, export_dir, model, hostile)
         assert truncated == (translation.truncated or not translation.finished)
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_c_program_runs_what_was_imported(runner, tmp_path):
     # Its text is cut by subword-nmt's merges, in the graph.
     pieces = ["a", "dog", "run@@", "s", "an@@", "d", "cat", "the"]
@@ -50,7 +50,7 @@ def test_c_program_runs_what_was_imported(runner, tmp_path):
     assert [(text, score) for text, score, _ in found] == expected
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 def test_c_program_runs_a_model_of_tensor2tensor(runner, tmp_path):
     # Its text is cut by another library of TensorFlow Text than SentencePiece's.
     golden_numbers.write_checkpoint(tmp_path, "t2t_paper")

@@ -94,10 +94,10 @@ def _parser(**changes):
 
 @pytest.mark.integration
 @pytest.mark.parametrize("beam_size", [1, 4])
-def test_untrained_model_parses_a_thousand_random_inputs(beam_size):
+def test_an_untrained_model_parses_any_input(beam_size):
     rng = random.Random(beam_size)
     alphabet = "abcdefgh .,()♥é\u2581\u00a0"
-    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 60))) for _ in range(1000)]
+    texts = ["".join(rng.choices(alphabet, k=rng.randint(1, 60))) for _ in range(300)]
     for text, result in zip(texts, _parser(beam_size=beam_size).translate(texts)):
         if not text.strip():
             assert result.text == ""

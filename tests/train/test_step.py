@@ -69,7 +69,7 @@ def plain():
         ({"max_tokens_per_device": 15}, {}),
         ({"max_tokens_per_device": 15}, {"strategy": "mirrored"}),
         ({}, {"xla": True}),
-        ({}, {"strategy": "mirrored", "xla": True}),
+        pytest.param({}, {"strategy": "mirrored", "xla": True}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -257,7 +257,7 @@ ROWS_OF_TABLE_3 = sorted(
 )
 
 
-@pytest.mark.integration
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [*ROWS_OF_TABLE_3, "big"])
 def test_every_row_of_table_3_trains(row):
     # A sixteenth of the width, the row's own structure: layers, heads, rates and positions.
