@@ -1,6 +1,6 @@
-"""Transformers of OpenNMT-tf and fairseq in NumPy, from the definitions of their layers, and files
-of them with random weights in the layout that each framework writes.
+"""Transformers of OpenNMT-tf, fairseq and Marian in NumPy, from the definitions of their layers.
 
+Files of the first two have random weights in the layout that each framework writes.
 Batches of one sentence and no padding; ids are the framework's own. Weights are
 {"encoder.0.self": {"q": (matrix [in, out], bias), ...}, "encoder.0.self_norm": (scale, bias), ...}.
 """
@@ -90,7 +90,7 @@ class Model:
         return hidden @ w2 + b2
 
 
-def _random(
+def random_weights(
     num_ids: int,
     target_ids: int | None = None,
     *,
@@ -98,6 +98,7 @@ def _random(
     shared: bool,
     softmax_bias: bool,
 ) -> dict[str, Any]:
+    """Return weights, drawn; `shared` are all three embeddings."""
     target_ids = target_ids or num_ids
     rng = np.random.default_rng(5)
 
@@ -156,7 +157,7 @@ def write_opennmt_tf(
     vocabularies = {"vocab.txt": [*special, *pieces]}
     if target_pieces:
         vocabularies["target_vocab.txt"] = [*special, *target_pieces]
-    weights = _random(
+    weights = random_weights(
         *(len(vocabulary) + 1 for vocabulary in vocabularies.values()),
         pre_norm=pre_norm,
         shared=shared,
@@ -241,7 +242,7 @@ def write_fairseq(
     if target_pieces:
         dictionaries = {"dict.en.txt": pieces, "dict.de.txt": target_pieces}
         arguments |= {"source_lang": "en", "target_lang": "de"}
-    weights = _random(
+    weights = random_weights(
         *(len(side) + 4 for side in dictionaries.values()),
         pre_norm=pre_norm,
         shared=shared,

@@ -34,9 +34,8 @@ def _opennmt_tf(folder):
 
 
 def _marian(folder):
-    arrays = marian_numbers.write(folder, own=True, tied="target")
-    read = marian.read(folder)
-    return read, lambda *ids: marian_numbers.logits(arrays, *ids)
+    model = marian_numbers.write(folder, own=True, tied="target")
+    return marian.read(folder), model.logits
 
 
 FRAMEWORKS = {"fairseq": _fairseq, "opennmt_tf": _opennmt_tf, "marian": _marian}
