@@ -1,6 +1,7 @@
 """t2t-lite-evalb: its report is that of the original EVALB."""
 
 import json
+import re
 
 import pytest
 
@@ -62,14 +63,6 @@ def test_params_names_a_parameter_file(capsys, files):
     assert "-- len<=1 --" in out
 
 
-def _refused(capsys, files, *args):
-    status, out, err = _run(capsys, files, *args)
-    assert (status, out) == (1, "")
-    assert err.startswith("t2t-lite-evalb: ")
-    assert err.count("\n") == 1
-    return err
-
-
 def test_brackets_without_words_are_none(capsys, files):
     lines = ["(S (NP (NN a)) (VP (VB b)) (NP))", "(())", "(TOP)", "(S (() (NN e)))"]
     (files / "predicted").write_text("".join(line + "\n" for line in lines))
@@ -80,30 +73,31 @@ def test_brackets_without_words_are_none(capsys, files):
     assert err.endswith("a bracket inside another needs a label\n")
 
 
-def test_a_gold_line_that_is_no_tree_is_refused(capsys, files):
-    (files / "gold").write_text("(S (NP (NN a)\n(VP (VB b))))\n")
-    err = _refused(capsys, files)
-    assert f"{files / 'gold'}, line 1: " in err
-    assert "expected one gold tree a line" in err
-
-
-def test_sides_of_unequal_length_are_refused(capsys, files):
-    with (files / "predicted").open("a") as file:
-        file.write("(S (NN f))\n")
-    assert "sentence 5 has no gold one" in _refused(capsys, files)
-
-
-def test_empty_files_are_refused(capsys, files):
-    for name in ("gold", "predicted"):
-        (files / name).write_text("")
-    assert "are empty; expected trees" in _refused(capsys, files)
-
-
-def test_a_missing_file_and_a_faulty_parameter_file_are_refused(capsys, files):
-    assert "nowhere.prm" in _refused(capsys, files, "--params=nowhere.prm")
-    (files / "my.prm").write_text("DELETE TOP\n")
-    err = _refused(capsys, files, f"--params={files / 'my.prm'}")
-    assert "my.prm, line 1: unknown keyword 'DELETE'" in err
+@pytest.mark.parametrize(
+    ("contents", "flags", "message"),
+    [
+        (
+            {"gold": "(S (NP (NN a)\n(VP (VB b))))\n"},
+            [],
+            "gold, line 1: .*expected one gold tree a line",
+        ),
+        ({"predicted": "\n" * 5}, [], "sentence 5 has no gold one"),
+        ({"gold": "", "predicted": ""}, [], "are empty; expected trees"),
+        ({}, ["--params=nowhere.prm"], "nowhere.prm"),
+        (
+            {"my.prm": "DELETE TOP\n"},
+            ["--params=my.prm"],
+            "my.prm, line 1: unknown keyword 'DELETE'",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(capsys, files, monkeypatch, contents, flags, message):
+    monkeypatch.chdir(files)
+    for name, content in contents.items():
+        (files / name).write_text(content)
+    status, out, err = _run(capsys, files, *flags)
+    assert (status, out) == (1, "")
+    assert re.fullmatch(f"t2t-lite-evalb: .*{message}.*\n", err)
 
 
 def test_missing_flags_are_a_usage_error(capsys):

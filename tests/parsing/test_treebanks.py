@@ -167,18 +167,17 @@ def test_a_damaged_member_is_named(tmp_path):
             list(treebanks.read(treebanks.find(tmp_path)))
 
 
-def test_a_byte_order_mark_is_skipped(tmp_path):
-    content = "\ufeff(S (NN a))\n"
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [("\ufeff(S (NN a))\n".encode(), "a"), (b"(S (NN caf\xe9))\n", "caf\ufffd")],
+)
+def test_a_byte_order_mark_is_skipped_and_what_is_no_text_is_kept_to_be_counted(
+    tmp_path, content, word
+):
     write(tmp_path, {"a.mrg": content})
-    archives.write(tmp_path / "b.tgz", {"b.mrg": content, "c.mrg.gz": zipped(content)})
-    assert words(treebanks.find(tmp_path)) == ["a", "a", "a"]
-
-
-def test_bytes_that_are_no_text_are_kept_to_be_counted(tmp_path):
-    content = b"(S (NN caf\xe9))\n"
-    archives.write(tmp_path / "a.tgz", {"one.mrg": content})
-    write(tmp_path, {"b.mrg": content})
-    assert words(treebanks.find(tmp_path)) == ["caf\ufffd", "caf\ufffd"]
+    packed = {"b.mrg": content, "c.mrg.gz": gzip.compress(content)}
+    archives.write(tmp_path / "b.tgz", packed)
+    assert words(treebanks.find(tmp_path)) == [word] * 3
 
 
 @pytest.mark.slow

@@ -73,16 +73,11 @@ def test_what_is_no_tree_is_an_error_with_file_and_line(text, line, problem):
     assert str(caught.value).startswith(f"wsj_0001.mrg, line {line}: ")
 
 
-def test_the_trees_before_an_error_are_still_read():
-    stream = trees.read(["(X (Y a))", "(X"])
+def test_the_trees_before_an_error_are_still_read_and_lines_count_from_the_first():
+    stream = trees.read(["(X (Y a))", "(X"], first_line=17)
     assert next(stream) == trees.parse("(X (Y a))")
-    with pytest.raises(errors.UserError, match="line 2"):
+    with pytest.raises(errors.UserError, match="line 18: "):
         next(stream)
-
-
-def test_the_first_line_has_the_number_given():
-    with pytest.raises(errors.UserError, match="line 17: "):
-        list(trees.read([")"], first_line=17))
 
 
 @pytest.mark.parametrize("text", ["", "(X (Y a)) (X (Y b))"])
@@ -115,6 +110,8 @@ def test_a_tree_that_could_not_be_read_back_cannot_be_made(label, children, word
     ("raw", "expected"),
     [
         (RAW, CLEAN),
+        (CLEAN, CLEAN),
+        ("( (S (NP (-NONE- *)) (VP (-NONE- *?*))))", "None"),  # traces alone
         ("(S (NP=2 (NN a)) (PP-LOC-CLR=1 (IN b)))", "(S (NP (NN a)) (PP (IN b)))"),
         ("(NP (-LRB- -LRB-) (NN a) (-RRB- -RRB-))",) * 2,
         ("(-LRB- (NN a))",) * 2,
@@ -130,14 +127,6 @@ def test_a_tree_that_could_not_be_read_back_cannot_be_made(label, children, word
 )
 def test_clean_leaves_what_a_parser_has_to_find(raw, expected):
     assert str(_clean(raw)) == expected
-
-
-def test_cleaning_again_changes_nothing():
-    assert trees.clean(trees.parse(CLEAN)) == trees.parse(CLEAN)
-
-
-def test_a_tree_of_traces_alone_cleans_to_none():
-    assert _clean("( (S (NP (-NONE- *)) (VP (-NONE- *?*))))") is None
 
 
 # The linear form
@@ -180,14 +169,13 @@ def test_a_form_that_is_not_one_tree_over_the_words_is_an_error(linear, problem)
         trees.delinearize(linear, ["a", "b"])
 
 
-def test_a_word_that_no_tree_can_hold_is_an_error_with_its_place():
+def test_words_and_tags_that_do_not_fit_are_errors():
     with pytest.raises(errors.UserError, match="token 3: 'b c'"):
         trees.delinearize("(S XX XX )S", ["a", "b c"])
-
-
-def test_as_many_tags_as_words_are_wanted():
     with pytest.raises(errors.UserError, match="one tag a word, got 1 for 2"):
         trees.delinearize("(S XX XX )S", ["a", "b"], tags=["DT"])
+    with pytest.raises(errors.UserError, match="num_words=0"):
+        trees.repair("(S )S", 0)
 
 
 def test_depth_has_no_limit():
@@ -243,11 +231,6 @@ def test_any_output_is_repaired_to_a_tree_over_exactly_the_words():
         assert trees.linearize(tree, with_tags=True).split() == repaired.linear.split()
         if repaired.linear == linear:
             assert repaired.repairs == 0
-
-
-def test_no_tree_has_no_words():
-    with pytest.raises(errors.UserError, match="num_words=0"):
-        trees.repair("(S )S", 0)
 
 
 # Real treebanks

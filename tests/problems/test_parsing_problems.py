@@ -1,10 +1,9 @@
 """Parsing problems: what belongs to which split, and the form of the samples."""
 
 import collections
-import io
 import json
-import tarfile
 
+import archives
 import pytest
 
 from t2t_lite import errors, registry
@@ -129,10 +128,8 @@ def test_problems_name_their_task():
 
 @pytest.mark.integration
 def test_a_parser_decodes_as_the_papers_does_whatever_its_hparams_set(tmp_path):
-    words = [f"word{number}" for number in range(20)]
-    numbers = ("001", "160", "180")
-    raw = {f"wsj_0{number}.mrg": "".join(map(tree, words)) for number in numbers}
-    write(tmp_path / "raw", raw)
+    many = "".join(tree(f"word{number}") for number in range(20))
+    write(tmp_path / "raw", dict.fromkeys(SAMPLE, many))
     problem = ["", "--problem=wsj_sample_parsing", f"--data_dir={tmp_path / 'data'}"]
     assert datagen.main([*problem, f"--raw_dir={tmp_path / 'raw'}", "--vocab_size=300"]) == 0
     flags = ["--hparams_set=transformer_toy", f"--output_dir={tmp_path / 'run'}"]
@@ -148,8 +145,7 @@ def test_a_parser_decodes_as_the_papers_does_whatever_its_hparams_set(tmp_path):
 
 
 def test_wsj_splits_by_section(tmp_path):
-    for section in SECTIONS:
-        write(tmp_path, {f"parsed/mrg/wsj/{section}/wsj_{section}01.mrg": tree(f"w{section}")})
+    write(tmp_path, {f"parsed/mrg/wsj/{n}/wsj_{n}01.mrg": tree(f"w{n}") for n in SECTIONS})
     write(tmp_path, {"parsed/mrg/brown/ca/ca01.mrg": tree("brown"), "README.txt": "no (tree"})
     words = {s: [text.split()[0] for text in inputs("wsj_parsing", s, tmp_path)]
              for s in ("train", "dev", "test")}  # fmt: skip
@@ -159,41 +155,37 @@ def test_wsj_splits_by_section(tmp_path):
     assert len(registry.problem("wsj_parsing").raw_files(tmp_path)) == 22
 
 
-@pytest.mark.parametrize("name", ["wsj_{0}99.mrg", "WSJ/WSJ_{0}00.MRG", "{0}.txt", "{0}/any.mrg"])
-def test_a_section_is_told_by_the_name_or_the_folder(tmp_path, name):
-    write(tmp_path, {name.format(section): tree(f"w{section}") for section in SECTIONS})
-    assert inputs("wsj_parsing", "dev", tmp_path) == ["w22 is"]
-    assert len(inputs("wsj_parsing", "train", tmp_path)) == 20
+@pytest.mark.parametrize(
+    "names",
+    [["wsj_{0}99.mrg"], ["WSJ/WSJ_{0}00.MRG"], ["{0}.txt"], ["{0}/any.mrg"]]
+    + [["{0}/02.mrg", "{0}/22.mrg", "{0}/23.mrg"]],  # bare numbers are files of the folder's
+)
+def test_a_section_is_told_by_the_name_or_the_folder(tmp_path, names):
+    for name in names:
+        write(tmp_path, {name.format(section): tree(f"w{section}") for section in SECTIONS})
+    assert inputs("wsj_parsing", "dev", tmp_path) == ["w22 is"] * len(names)
+    assert len(inputs("wsj_parsing", "train", tmp_path)) == 20 * len(names)
 
 
-def test_bare_numbers_are_files_of_their_folders_section(tmp_path):
-    for section in SECTIONS:
-        for name in ("02", "22", "23"):
-            write(tmp_path, {f"{section}/{name}.mrg": tree(f"w{section}")})
-    assert inputs("wsj_parsing", "dev", tmp_path) == ["w22 is"] * 3
-    assert len(inputs("wsj_parsing", "train", tmp_path)) == 60
-
-
-def test_a_name_against_its_folder_is_refused(tmp_path):
-    for section in SECTIONS:
-        write(tmp_path, {f"{section}/wsj_{section}01.mrg": tree("a")})
-    write(tmp_path, {"02/wsj_2202.mrg": tree("a")})
-    message = r"02/wsj_2202.mrg is of section 22 by its name and of 02 by its folder: rename or"
+@pytest.mark.parametrize(
+    ("changed", "lacking", "message"),
+    [
+        ({"02/wsj_2202.mrg": tree("a")}, (),
+         r"02/wsj_2202.mrg is of section 22 by its name and of 02 by its folder: rename or"),
+        ({}, ("05", "23"), "lacks section 05, 23; expected wsj_0201"),
+    ],
+)  # fmt: skip
+def test_wrong_sections_are_named(tmp_path, changed, lacking, message):
+    sections = [section for section in SECTIONS if section not in lacking]
+    write(tmp_path, {f"{section}/wsj_{section}01.mrg": tree("a") for section in sections})
+    write(tmp_path, changed)
     with pytest.raises(errors.UserError, match=message):
-        registry.problem("wsj_parsing").raw_files(tmp_path)
-
-
-def test_missing_sections_are_named(tmp_path):
-    for section in set(SECTIONS) - {"05", "23"}:
-        write(tmp_path, {f"wsj_{section}01.mrg": tree("a")})
-    with pytest.raises(errors.UserError, match="lacks section 05, 23; expected wsj_0201"):
         registry.problem("wsj_parsing").raw_files(tmp_path)
 
 
 @pytest.fixture
 def semisupervised(tmp_path):
-    for section in SECTIONS:
-        write(tmp_path, {f"{section}/wsj_{section}01.mrg": tree(f"w{section}")})
+    write(tmp_path, {f"{n}/wsj_{n}01.mrg": tree(f"w{n}") for n in SECTIONS})
     many = "".join(tree(f"m{i}") for i in range(400))
     write(tmp_path, {"automatic/many.txt": many, "automatic/wsj_2201.mrg": tree("auto")})
     return tmp_path
@@ -265,18 +257,19 @@ def test_semisupervised_needs_its_folder(tmp_path, semisupervised):
 # The free treebanks
 
 
+SAMPLE = {f"wsj_0{number}.mrg": tree("a") for number in ("001", "160", "180")}
+
+
 def test_a_file_that_is_there_twice_is_refused(tmp_path):
-    write(tmp_path, {"combined/wsj_0001.mrg": tree("a")})
-    with tarfile.open(tmp_path / "combined.tgz", "w:gz") as tar:
-        entry = tarfile.TarInfo("combined/wsj_0001.mrg")
-        entry.size = len(tree("a"))
-        tar.addfile(entry, io.BytesIO(tree("a").encode()))
+    files = {"combined/wsj_0001.mrg": tree("a")}
+    write(tmp_path, files)
+    archives.write(tmp_path / "combined.tgz", files)
     with pytest.raises(errors.UserError, match=r"wsj_0001 is there twice, as .*combined.tgz: "):
         registry.problem("wsj_sample_parsing").raw_files(tmp_path)
 
 
 def test_files_of_other_names_may_be_there_twice(tmp_path):
-    write(tmp_path, {f"sample/wsj_0{number}.mrg": tree("a") for number in ("001", "160", "180")})
+    write(tmp_path / "sample", SAMPLE)
     write(tmp_path, {"README.txt": "no tree", "sample/README.txt": "neither"})
     assert len(registry.problem("wsj_sample_parsing").raw_files(tmp_path)) == 3
 
@@ -342,8 +335,7 @@ def test_the_combination_has_both_corpora(shared_data, tmp_path):
 
 @pytest.mark.integration
 def test_errors_name_the_file_when_data_are_made(tmp_path):
-    write(tmp_path / "raw", {f"wsj_0{number}.mrg": tree("a") for number in ("001", "160", "180")})
-    write(tmp_path / "raw", {"wsj_0181.mrg": tree("a") + "(S (NN a)\n"})
+    write(tmp_path / "raw", SAMPLE | {"wsj_0181.mrg": tree("a") + "(S (NN a)\n"})
     with pytest.raises(errors.UserError, match=r"wsj_0181.mrg, line 2: the tree that begins here"):
         generate.generate(
             registry.problem("wsj_sample_parsing"), data_dir=tmp_path, raw_dir=tmp_path / "raw"
