@@ -16,8 +16,7 @@ between.
 Beam 4, or --beam_size, without length penalty and with strict ends, for which the searches are the
 same but for OpenNMT-tf's, in whose beam finished outputs stay; --outputs writes translations. The
 figure (tok_s) is sentences a second, the median of three times after a first one; --times=0 leaves
-it out. With --target, --logits=FILE.npz writes what a framework computes of the
-first 100 pairs, for imported.py.
+it out.
 """
 
 from __future__ import annotations  # for the Python of tensor2tensor
@@ -29,23 +28,16 @@ import pathlib
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 BEAM = 4
-LOGITS_OF = 100  # pairs
 
 
 class Peer(NamedTuple):
-    """A decoder of texts, and what the model computes of a pair of texts.
-
-    `logits` are [T, V], with the `pieces` by the framework's ids where these are others than those
-    of the imported model; or the log-probabilities of the target's tokens alone, without EOS.
-    """
+    """A decoder of texts, under the name that the result has."""
 
     name: str
     decode: Callable[[list[str]], list[str]]
-    logits: Callable[[str, str], Any] | None = None
-    pieces: list[str] | None = None
 
 
 def main() -> None:
@@ -73,16 +65,12 @@ def main() -> None:
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--outputs", type=pathlib.Path, help="where the translations go")
-    parser.add_argument("--target", type=pathlib.Path, help="of --logits: the other sides of pairs")
-    parser.add_argument("--logits", type=pathlib.Path, help="where a framework's logits go")
     flags = parser.parse_args()
     sources = pathlib.Path(flags.source).read_text("utf-8").splitlines()
     makers = {"ctranslate2": _ctranslate2, "fairseq": _fairseq, "opennmt_tf": _opennmt_tf}
     makers.update(marian=_marian, tensor2tensor=_tensor2tensor)
     maker = next((make for name, make in makers.items() if getattr(flags, name)), _t2t_lite)
     peer = maker(flags)
-    if flags.logits:
-        _write_logits(peer, sources, flags.target.read_text("utf-8").splitlines(), flags.logits)
     outputs = peer.decode(sources)
     if flags.outputs:
         flags.outputs.write_text("".join(f"{line}\n" for line in outputs), "utf-8")
@@ -103,16 +91,6 @@ def main() -> None:
         "load1": round(os.getloadavg()[0], 2),
     }
     print(f"RESULT {json.dumps(result)}", flush=True)
-
-
-def _write_logits(peer: Peer, sources: list[str], targets: list[str], path: pathlib.Path) -> None:
-    import numpy as np
-
-    pairs = list(zip(sources, targets))[:LOGITS_OF]
-    arrays: dict[str, Any] = {} if peer.pieces is None else {"pieces": np.array(peer.pieces)}
-    if peer.logits:
-        arrays.update((f"pair_{i}", np.array(peer.logits(*pair))) for i, pair in enumerate(pairs))
-    np.savez(path, **arrays)
 
 
 def _t2t_lite(flags: argparse.Namespace) -> Peer:
@@ -199,11 +177,6 @@ def _fairseq(flags: argparse.Namespace) -> Peer:
     def encode(text: str) -> torch.Tensor:
         return words.encode_line(cut(text), add_if_not_exist=False).long()
 
-    def logits(source: str, target: str) -> Any:
-        ids, outputs = encode(source)[None], encode(target)[None]
-        with torch.inference_mode():  # an output begins with </s>, which the target ends with
-            return model(ids, torch.tensor([ids.shape[1]]), outputs.roll(1))[0][0].numpy()
-
     def decode(sources: list[str]) -> list[str]:
         ids = [encode(text) for text in sources]
         outputs = [""] * len(ids)
@@ -218,7 +191,7 @@ def _fairseq(flags: argparse.Namespace) -> Peer:
                 outputs[place] = words.string(hypotheses[0]["tokens"], joined_by)
         return outputs
 
-    return Peer(f"fairseq, torch {torch.__version__} float32", decode, logits, words.symbols)
+    return Peer(f"fairseq, torch {torch.__version__} float32", decode)
 
 
 def _opennmt_tf(flags: argparse.Namespace) -> Peer:
@@ -237,13 +210,6 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
     checkpoint = tf.train.Checkpoint(model=model)
     checkpoint.restore(tf.train.latest_checkpoint(flags.opennmt_tf)).expect_partial()
 
-    pieces = [*pathlib.Path(vocabularies[-1]).read_text("utf-8").splitlines(), "<unk>"]
-
-    def logits(source: str, target: str) -> Any:
-        features = model.features_inputter.make_features(tf.constant([source]))
-        labels = model.labels_inputter.make_features(tf.constant([target]))
-        return model(features, labels)[0]["logits"][0].numpy()
-
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
     def translate(texts: tf.Tensor) -> tf.Tensor:
         return model(model.features_inputter.make_features(texts))[1]["text"][:, 0]
@@ -251,7 +217,7 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
     def decode(sources: list[str]) -> list[str]:
         if flags.never_unknown:  # by the softmax's bias: there is no option for it
             bias = model.decoder.output_layer.bias
-            bias.assign(tf.tensor_scatter_nd_update(bias, [[len(pieces) - 1]], [-1e9]))
+            bias.assign(tf.tensor_scatter_nd_update(bias, [[bias.shape[0] - 1]], [-1e9]))
         outputs = [""] * len(sources)
         for places in _batches([len(text) for text in sources], flags.batch_size):
             found = translate(tf.constant([sources[place] for place in places])).numpy()
@@ -259,7 +225,7 @@ def _opennmt_tf(flags: argparse.Namespace) -> Peer:
                 outputs[place] = text.decode()
         return outputs
 
-    return Peer(f"OpenNMT-tf {opennmt.__version__} float32", decode, logits, pieces)
+    return Peer(f"OpenNMT-tf {opennmt.__version__} float32", decode)
 
 
 def _marian(flags: argparse.Namespace) -> Peer:
@@ -280,22 +246,13 @@ def _marian(flags: argparse.Namespace) -> Peer:
     def cut(side: int, text: str) -> str:  # Marian cuts texts itself, but not with a vocab.yml
         return " ".join(models[side].EncodeAsPieces(text)) if numbers else text
 
-    forcing = "--beam-size 1 --force-decode --tsv --tsv-fields 2 --word-scores --n-best"
-    forced = flags.logits and pymarian.Translator(f"{options} {forcing}")
-
-    def logits(source: str, target: str) -> Any:
-        answer = forced.translate(f"{cut(0, source)}\t{cut(-1, target)}")
-        scores = answer.partition("WordScores= ")[2].partition("|||")[0]
-        # What follows the given pieces is Marian's own choice.
-        return [float(score) for score in scores.split()][: len(models[-1].EncodeAsPieces(target))]
-
     def decode(sources: list[str]) -> list[str]:
         outputs = translator.translate("\n".join(cut(0, text) for text in sources)).split("\n")
         if not numbers:
             return outputs
         return [text.replace(" ", "").replace("\u2581", " ").strip() for text in outputs]
 
-    return Peer(f"Marian (pymarian {pymarian.__version__}) float32", decode, logits)
+    return Peer(f"Marian (pymarian {pymarian.__version__}) float32", decode)
 
 
 def _tensor2tensor(flags: argparse.Namespace) -> Peer:
@@ -327,25 +284,11 @@ def _tensor2tensor(flags: argparse.Namespace) -> Peer:
         best = model.infer(
             features, beam_size=flags.beam_size, top_beams=1, alpha=0.0, decode_length=50
         )
-    every = registry.model("transformer")(
-        hparams, tf1.estimator.ModeKeys.EVAL, problem_hparams=hparams.problem_hparams
-    )
-    targets = tf1.placeholder(tf.int32, [None, None, 1, 1])
-    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
-        scores = every({**features, "targets": targets})[0]
     session = tf1.Session()
     tf1.train.Saver().restore(session, tf1.train.latest_checkpoint(flags.tensor2tensor))
 
-    def encode(side: str, text: str) -> list[int]:
-        return [*encoders[side].encode(text), 1]
-
-    def logits(source: str, target: str) -> Any:
-        rows = {ids: encode("inputs", source), targets: encode("targets", target)}
-        feeds = {place: np.reshape(row, [1, -1, 1, 1]) for place, row in rows.items()}
-        return session.run(scores, feeds)[0, :, 0, 0]
-
     def decode(sources: list[str]) -> list[str]:
-        rows = [encode("inputs", text) for text in sources]
+        rows = [[*encoders["inputs"].encode(text), 1] for text in sources]
         outputs = [""] * len(rows)
         for places in _batches([len(row) for row in rows], flags.batch_size):
             batch = np.zeros([len(places), len(rows[places[0]]), 1, 1], np.int32)
@@ -357,7 +300,7 @@ def _tensor2tensor(flags: argparse.Namespace) -> Peer:
                 outputs[place] = encoders["targets"].decode(row[:end])
         return outputs
 
-    return Peer(f"tensor2tensor, TensorFlow {tf.__version__} float32", decode, logits)
+    return Peer(f"tensor2tensor, TensorFlow {tf.__version__} float32", decode)
 
 
 def _batches(lengths: list[int], size: int) -> list[list[int]]:

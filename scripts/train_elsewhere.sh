@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Trains a small Transformer of another framework, 2 + 2 layers of 128, on Multi30k English-German:
-# the models of docs/results.md, section "Imported models". benchmarks/imported.py compares them.
+# the models of docs/results.md, section "Imported models". benchmarks/decode_text.py decodes with them.
 #
 #   scripts/train_elsewhere.sh marian|tensor2tensor|opennmt_tf|fairseq RAW_DIR WORK_DIR PYTHON
 #
