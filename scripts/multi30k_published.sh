@@ -6,7 +6,7 @@
 # wants another WORK_DIR.
 #
 #   scripts/multi30k_published.sh RAW_DIR [de|fr] [WORK_DIR] [flags for the trainer, e.g.
-#     --random_seed=2 --hparams=subword_sampling=0.1]
+#     --random_seed=2 --hparams=relative_bias=8]
 #
 # RAW_DIR holds {train,val,test_2016_flickr,test_2017_flickr}.{en,de,fr}, compressed by gzip.
 set -euo pipefail

@@ -6,7 +6,7 @@
 #   SEEDS="1 2 3" scripts/recipes.sh RAW_DIR WORK_DIR RECIPE... [-- flags for the trainer]
 #
 # RAW_DIR holds {train,dev,test}.{source,target}, not compressed; a recipe is e.g.
-# dropout=0.1,subword_sampling=0.1.
+# dropout=0.1,relative_bias=8.
 set -euo pipefail
 usage="usage: scripts/recipes.sh RAW_DIR WORK_DIR RECIPE... [-- flags for the trainer]"
 raw=$(realpath "${1:?$usage}")
