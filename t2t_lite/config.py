@@ -157,13 +157,6 @@ class HParams:
         "predictions are apart is a further loss of this weight, alpha of Liang et al. 2021.",
         at_least=0,
     )
-    subword_sampling: float = fields.option(
-        0.0,
-        "BPE-dropout: the probability with which a merge is left out each time a training sentence "
-        "is read, so that it is seen in other subwords.",
-        at_least=0,
-        below=1,
-    )
     guided_alignment: float = fields.option(
         0.0, "Weight of a loss that shows a parser which word comes next.", at_least=0
     )

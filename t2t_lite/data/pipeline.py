@@ -26,16 +26,13 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.data import buckets, manifest, packing, sampling, shards, token_batches
+from t2t_lite.data import buckets, manifest, packing, shards, token_batches
 from t2t_lite.data import problem as problems
-from t2t_lite.text import bpe_dropout, vocabulary
 
 DEFAULT_MAX_BUCKETS = 24  # captions take 20 to be 93 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
 _WINDOW = 4096  # pairs that are packed together
-# By which sampling makes texts longer, times the share of merges left out: 1.2 for a tenth.
-_GROWTH = 2
 _BLOCK = 256  # records that are parsed by one call
 _READ_BYTES = 1 << 18  # of a shard at a time
 FEATURES = {  # of a record
@@ -52,7 +49,6 @@ def bucket_shapes(
     batch_tokens: int,
     max_length: int,
     max_buckets: int = DEFAULT_MAX_BUCKETS,
-    subword_sampling: float = 0.0,
 ) -> list[token_batches.Shape]:
     """Return the shapes of all batches that `train_batches` yields, small to large.
 
@@ -61,9 +57,6 @@ def bucket_shapes(
     multiple of 8 rows where that many fit.
     """
     table = _train_lengths(problem, data_dir, max_length)
-    # Sampled subwords are shorter, so sentences have more of them.
-    grown = np.ceil(table[:, :2] * (1 + _GROWTH * subword_sampling))
-    table[:, :2] = np.minimum(grown, max_length)
     sizes = buckets.choose(table, max_buckets=max_buckets)
     return [token_batches.shape(size, batch_tokens) for size in sizes]
 
@@ -96,13 +89,11 @@ def train_batches(
     max_length: int,
     seed: int,
     max_buckets: int = DEFAULT_MAX_BUCKETS,
-    subword_sampling: float = 0.0,
 ) -> tf.data.Dataset:
     """Return endless batches of the training split in an order that follows from `seed`.
 
     Every epoch sees each pair of at most `max_length` tokens (with EOS) a side once, in a new
-    order; a batch may reach from one epoch into the next. With `subword_sampling` each time in
-    other subwords (see sampling).
+    order; a batch may reach from one epoch into the next.
     """
     shapes = bucket_shapes(
         problem,
@@ -110,11 +101,8 @@ def train_batches(
         batch_tokens=batch_tokens,
         max_length=max_length,
         max_buckets=max_buckets,
-        subword_sampling=subword_sampling,
     )
     blocks = _training_blocks(problem, data_dir, max_length, seed)
-    if subword_sampling:
-        blocks = _resampled(blocks, problem, data_dir, shapes, share=subword_sampling, seed=seed)
     return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
@@ -134,18 +122,14 @@ def packed_batches(
     batch_tokens: int,
     max_length: int,
     seed: int,
-    subword_sampling: float = 0.0,
 ) -> tf.data.Dataset:
     """Return endless batches whose rows hold several pairs each (see `packing`), about 97 % full.
 
     A batch has the keys inputs, inputs_segments, inputs_positions, int32 [B, S], and the same of
-    targets, int32 [B, T]. Order, epochs and `subword_sampling` are as for `train_batches`.
+    targets, int32 [B, T]. Order and epochs are as for `train_batches`.
     """
     shape = packed_shape(problem, data_dir, batch_tokens=batch_tokens, max_length=max_length)
     blocks = _training_blocks(problem, data_dir, max_length, seed)
-    if subword_sampling:
-        longest = token_batches.Shape(1, max_length, max_length)
-        blocks = _resampled(blocks, problem, data_dir, [longest], share=subword_sampling, seed=seed)
 
     def pack(window: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         sides = window["inputs"], window["targets"]
@@ -275,43 +259,6 @@ def _training_blocks(
         }
 
     return _blocks(records, problem).map(drop_long)
-
-
-def _resampled(
-    blocks: tf.data.Dataset,
-    problem: problems.Problem,
-    data_dir: Path,
-    shapes: Sequence[token_batches.Shape],
-    *,
-    share: float,
-    seed: int,
-) -> tf.data.Dataset:
-    """Return blocks of the same pairs in sampled subwords; those of a block follow from its number.
-
-    A pair that would fit none of `shapes` stays as it is.
-    """
-    vocab = vocabulary.Vocabulary.load(manifest.load(data_dir, problem).vocabulary_path)
-    resample = functools.partial(
-        sampling.resample,
-        bpe_dropout.BPEDropout(vocab),
-        sizes=[shape[1:] for shape in shapes],
-        share=share,
-        seed=seed,
-    )
-
-    def change(number: tf.Tensor, block: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
-        flat = [part for ids in block.values() for part in (ids.values, ids.row_lengths())]
-        types = [tf.int32, tf.int64] * 2
-        flat = tf.numpy_function(resample, [number, *flat], types, stateful=False)
-        rows = (
-            tf.RaggedTensor.from_row_lengths(
-                tf.ensure_shape(ids, [None]), tf.ensure_shape(lengths, [None]), validate=False
-            )
-            for ids, lengths in zip(flat[::2], flat[1::2])
-        )
-        return dict(zip(block, rows))
-
-    return blocks.enumerate().map(change)
 
 
 def in_training_order(

@@ -53,11 +53,6 @@ class Task:
     def __init__(self, vocabulary: any_vocabulary.AnyVocabulary):
         self.vocabulary = vocabulary
 
-    @property
-    def can_sample(self) -> bool:
-        """Whether the same text may come in other subwords; a grammar counts on those it knows."""
-        return self.grammar is None and isinstance(self.vocabulary, vocabularies.Vocabulary)
-
     def encode(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
         """Return each input's ids, at most max_length, EOS included."""
         cut = [self.cut(text, max_length) for text in texts]

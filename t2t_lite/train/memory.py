@@ -45,7 +45,6 @@ def check(
             data_dir,
             **sizes,
             max_buckets=hparams.max_buckets,
-            subword_sampling=hparams.subword_sampling,
         )
     needs = [
         needed(hparams, vocab_size, batch=-(-batch // workers), source=source, target=target)

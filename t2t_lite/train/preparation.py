@@ -50,11 +50,6 @@ def prepare(
                 f"{field} is for parsing problems, {problem.name} is none: take another "
                 f"--hparams_set or add --hparams={field}=0"
             )
-    if hparams.subword_sampling and not task.can_sample:
-        raise errors.UserError(
-            "subword_sampling is for translation with a vocabulary of t2t-lite's own kind "
-            "(vocab.*.model): take another --hparams_set or add --hparams=subword_sampling=0"
-        )
     strategy = devices.strategy(options.strategy)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
         raise errors.UserError("--early_stopping_patience works with one worker only")

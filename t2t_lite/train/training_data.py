@@ -17,8 +17,7 @@ class TrainingData:
     """The training split of a data_dir, batch after batch without end.
 
     Of several workers each reads its own rows of a batch only; but packed batches are made of all
-    pairs, heads learn from outputs, whose tokens are counted in all rows, and the lengths of
-    sampled subwords are known only when they are drawn.
+    pairs.
 
     Args:
       seed: of the data's order.
@@ -53,17 +52,16 @@ class TrainingData:
             "max_length": hparams.max_length,
             "seed": seed,
         }
-        sampling = hparams.subword_sampling
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
         if hparams.packing:
-            batches = pipeline.packed_batches(problem, data_dir, **sizes, subword_sampling=sampling)
+            batches = pipeline.packed_batches(problem, data_dir, **sizes)
             self.batches = self.position = iter(batches)
             return
         sizes["max_buckets"] = hparams.max_buckets
-        if num_workers == 1 or sampling:
-            batches = pipeline.train_batches(problem, data_dir, **sizes, subword_sampling=sampling)
+        if num_workers == 1:
+            batches = pipeline.train_batches(problem, data_dir, **sizes)
             self.batches = self.position = iter(batches)
             return
         self.position_name = "pairs"
@@ -94,7 +92,7 @@ class TrainingData:
         """Yield how many of a step's tokens are no padding, and which pairs are left out."""
         limits = {"max_length": self._hparams.max_length}
         of = (self._problem, self._data_dir)
-        if not self._hparams.packing and not self._hparams.subword_sampling:
+        if not self._hparams.packing:
             shapes = pipeline.bucket_shapes(
                 *of,
                 batch_tokens=self._hparams.batch_tokens,

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, pipeline, sampling, shards
-from t2t_lite.text import bpe_dropout, vocabulary
+from t2t_lite.data import generate, manifest, pipeline, shards
 
 pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
@@ -90,13 +89,10 @@ def test_epochs_differ_and_the_seed_decides(small):
     assert two_epochs[:300] != two_epochs[700:1000]
 
 
-@pytest.mark.parametrize("subword_sampling", [0.0, 0.2])
 @pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(
-    small, tmp_path, batches, subword_sampling
-):
+def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path, batches):
     def new():
-        return iter(batches(*small.args, **OPTIONS, seed=3, subword_sampling=subword_sampling))
+        return iter(batches(*small.args, **OPTIONS, seed=3))
 
     iterator = new()
     for _ in range(45):  # into the second epoch
@@ -128,43 +124,6 @@ def test_moved_data_go_on_where_they_were(small, tmp_path, batches, monkeypatch)
     for one, other in zip(expected, (next(resumed) for _ in range(40))):
         for key in one:
             np.testing.assert_array_equal(one[key], other[key])
-
-
-def test_sampling_changes_subwords_and_no_text(small):
-    vocab = vocabulary.Vocabulary.load(small.made.vocabulary_path)
-
-    def texts(pairs):
-        return collections.Counter((vocab.decode(one), vocab.decode(other)) for one, other in pairs)
-
-    batches = pipeline.train_batches(*small.args, **OPTIONS, seed=0, subword_sampling=0.1)
-    two_epochs = _epoch(batches, 1400)
-    stored = set(small.pairs("train"))
-    # A pair waits until its batch is full, so an epoch's end is not sharp.
-    assert texts(two_epochs).keys() <= texts(stored).keys()
-    assert len(texts(two_epochs)) > 650
-    assert all(source[-1] == target[-1] == vocabulary.EOS_ID for source, target in two_epochs)
-    assert sum(pair in stored for pair in two_epochs) < 300
-    assert len(set(two_epochs)) > 1200  # seldom twice the same
-
-
-def test_a_pair_that_sampling_makes_too_long_stays_as_it_is(small):
-    longest = max(len(side) for pair in small.pairs("train") for side in pair)
-    options = {"batch_tokens": 512, "max_length": longest}
-    batches = pipeline.train_batches(*small.args, **options, seed=0, subword_sampling=0.9)
-    stored = set(small.pairs("train"))
-    pairs = _epoch(batches, 700)
-    assert all(len(side) <= longest for pair in pairs for side in pair)
-    assert 0 < sum(pair in stored for pair in pairs) < len(pairs)
-
-
-def test_a_block_of_which_every_pair_was_too_long_is_sampled_too(small):
-    vocab = vocabulary.Vocabulary.load(small.made.vocabulary_path)
-    none, lengths = np.zeros(0, np.int32), np.zeros(0, np.int64)
-    dropout = bpe_dropout.BPEDropout(vocab)
-    parts = sampling.resample(
-        dropout, 0, none, lengths, none, lengths, sizes=[(60, 60)], share=0.1, seed=1
-    )
-    assert [(part.size, part.dtype) for part in parts] == [(0, np.int32), (0, np.int64)] * 2
 
 
 def test_real_tokens_are_those_of_the_batches(small):
