@@ -50,7 +50,6 @@ class Row:
     hparams_set: str
     precision: str
     xla: str
-    batches: str  # "by length" or "packed"
     devices: str = "one_device"
 
 
@@ -61,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--small", action="store_true", help="tiny models: to try this script")
     parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
-    parser.add_argument("--shapes", type=int, default=3, help="of the batches by length")
+    parser.add_argument("--shapes", type=int, default=3, help="number of batch shapes")
     parser.add_argument("--limit", type=float, default=1200.0, help="seconds a row may take")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu_report.md"))
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a child's task, as JSON
@@ -104,10 +103,10 @@ def _report(flags: argparse.Namespace) -> Iterator[str]:
     yield "## Training"
     yield ""
     yield (
-        "| set | devices | precision | XLA | batches | ms a step | real tokens/s | fill | "
+        "| set | devices | precision | XLA | ms a step | real tokens/s | fill | "
         "share of matmul peak | tokens at a time | peak memory, GiB | s to compile |"
     )
-    yield "|" + "---|" * 12
+    yield "|" + "---|" * 11
     for row in _rows(several=machine["devices"] > 1, small=flags.small):
         yield _training_line(row, flags)
     yield ""
@@ -126,13 +125,13 @@ def _sets(small: bool) -> tuple[str, ...]:
 
 
 def _rows(*, several: bool, small: bool) -> Iterator[Row]:
-    for name, precision, xla, batches in itertools.product(
-        _sets(small), ("bfloat16", "float32"), ("on", "off"), ("packed", "by length")
+    for name, precision, xla in itertools.product(
+        _sets(small), ("bfloat16", "float32"), ("on", "off")
     ):
-        yield Row(hparams_set=name, precision=precision, xla=xla, batches=batches)
+        yield Row(hparams_set=name, precision=precision, xla=xla)
     if several:
         for name in _sets(small):
-            row = Row(hparams_set=name, precision="bfloat16", xla="on", batches="packed")
+            row = Row(hparams_set=name, precision="bfloat16", xla="on")
             yield dataclasses.replace(row, devices="mirrored")
 
 
@@ -144,7 +143,7 @@ def _training_line(row: Row, flags: argparse.Namespace) -> str:
         "seconds": flags.seconds,
         "shapes": flags.shapes,
     }
-    head = f"| {row.hparams_set} | {row.devices} | {row.precision} | {row.xla} | {row.batches} | "
+    head = f"| {row.hparams_set} | {row.devices} | {row.precision} | {row.xla} | "
     tokens = 512 if flags.small else 25_000
     for parts in (1, 2, 4, 8, 16):
         at_a_time = -(-tokens // parts)
@@ -318,7 +317,6 @@ def _train(
         **(_SMALL if small else {}),
         batch_tokens=batch_tokens,
         max_tokens_per_device=at_a_time if at_a_time < batch_tokens else 0,
-        packing=row_.batches == "packed",
     )
     strategy = devices.strategy(row_.devices)
     with strategy.scope():
@@ -380,33 +378,17 @@ def _train(
 
 
 def _batches(hparams: config.HParams, shapes: int) -> list[dict]:
-    """Return one batch of each of some shapes, or two packed ones."""
+    """Return one batch of each of some shapes."""
     import numpy as np
     import tensorflow as tf
 
-    from t2t_lite.data import buckets, packing, token_batches
+    from t2t_lite.data import buckets, token_batches
 
     random = np.random.default_rng(0)
     sources = np.clip(random.lognormal(3.13, 0.58, 40_000), 2, hparams.max_length).astype(int)
     targets = np.clip(sources * random.normal(1.05, 0.15, 40_000), 2, hparams.max_length)
     lengths = np.stack([sources, targets.astype(int)], 1)
     batches = []
-    if hparams.packing:
-        mean_source, mean_target = lengths.mean(0).tolist()
-        size = packing.sizes(mean_source, mean_target, hparams.max_length)
-        rows_of_batch = token_batches.shape(size, hparams.batch_tokens).batch
-        window = lengths[: min(4096, 40 * rows_of_batch)]
-        rows = packing.assign(window[:, 0], window[:, 1], size)
-        for first in range(0, 2 * rows_of_batch, rows_of_batch):
-            is_in = (rows >= first) & (rows < first + rows_of_batch)
-            batch = {}
-            for name, of_side, length in zip(("inputs", "targets"), window[is_in].T, size):
-                ids = random.integers(10, 1000, of_side.sum())
-                filled = packing.fill_rows(ids, of_side, rows[is_in] - first, rows_of_batch, length)
-                for part, numbers in zip(("", "_segments", "_positions"), filled):
-                    batch[name + part] = tf.constant(numbers)
-            batches.append(batch)
-        return batches
     table = np.column_stack(np.unique(lengths, axis=0, return_counts=True))
     sizes = np.array(buckets.choose(table, max_buckets=hparams.max_buckets))
     fits = (lengths[:, None] <= sizes).all(2)

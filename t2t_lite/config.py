@@ -20,9 +20,6 @@ AttentionFunction = Literal["scaled_dot", "dot", "additive"]
 # learnt. All other fields change what is learnt.
 MODEL, NOTHING = "model", "nothing"
 
-# Fields that older hparams.json files have and nothing reads any more.
-_RETIRED = ("accumulation_steps",)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HParams:
@@ -172,9 +169,6 @@ class HParams:
     batch_tokens: int = fields.option(
         25_000, "Target (and source) tokens of one optimizer step on all devices.", at_least=1
     )
-    packing: bool = fields.option(
-        False, "Several pairs in one row: next to no padding, one shape of batch."
-    )
     max_tokens_per_device: int = fields.option(
         0,
         "Tokens, padding included, that a device computes at a time: more are cut into parts "
@@ -220,11 +214,6 @@ class HParams:
                 "a source with a vocabulary of its own (source_vocab_size) has embeddings of its "
                 "own: add embeddings=separate"
             )
-        if self.attention_window and self.packing:
-            raise errors.UserError(
-                "packing does not go with attention_window: rows of several sentences are not cut "
-                "into blocks; leave one of them out"
-            )
         if self.attention_window and (self.relative_bias or self.next_word):
             raise errors.UserError(
                 "relative_bias and next_word do not go with attention_window, which sees only what "
@@ -269,8 +258,6 @@ def from_json(path: pathlib.Path) -> HParams:
     """Read hparams.json; raise UserError where it is no such file."""
     try:
         values = json.loads(path.read_text("utf-8"))
-        for name in _RETIRED:
-            values.pop(name, None)
         fields.refuse_unknown(HParams, values, path)
         return HParams(**values)
     except FileNotFoundError as error:

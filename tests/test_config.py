@@ -1,7 +1,6 @@
 """Hyperparameters: typed overrides, one-line errors, a file that reads back."""
 
 import dataclasses
-import json
 import re
 
 import pytest
@@ -54,12 +53,6 @@ def test_json_reads_back(tmp_path):
     path = tmp_path / "hparams.json"
     path.write_text(config.to_json(hparams))
     assert config.from_json(path) == hparams
-
-
-def test_a_file_with_a_retired_field_is_read(tmp_path):
-    path = tmp_path / "hparams.json"
-    path.write_text(json.dumps({"d_ff": 64, "accumulation_steps": 1}))
-    assert config.from_json(path) == config.HParams(d_ff=64)
 
 
 @pytest.mark.parametrize("content", ["[1]", "1", '{"d_gg": 1}', '{"d_ff": "big"}', "{"])

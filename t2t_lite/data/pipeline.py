@@ -26,13 +26,12 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.data import buckets, manifest, packing, shards, token_batches
+from t2t_lite.data import buckets, manifest, shards, token_batches
 from t2t_lite.data import problem as problems
 
 DEFAULT_MAX_BUCKETS = 24  # captions take 20 to be 93 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
-_WINDOW = 4096  # pairs that are packed together
 _BLOCK = 256  # records that are parsed by one call
 _READ_BYTES = 1 << 18  # of a shard at a time
 FEATURES = {  # of a record
@@ -104,54 +103,6 @@ def train_batches(
     )
     blocks = _training_blocks(problem, data_dir, max_length, seed)
     return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
-
-
-def packed_shape(
-    problem: problems.Problem, data_dir: Path, *, batch_tokens: int, max_length: int
-) -> token_batches.Shape:
-    """Return the one shape of packed batches; its smaller side is `max_length` long."""
-    sources, targets, pairs = _train_lengths(problem, data_dir, max_length).T
-    size = packing.sizes(sources @ pairs / pairs.sum(), targets @ pairs / pairs.sum(), max_length)
-    return token_batches.shape(size, batch_tokens)
-
-
-def packed_batches(
-    problem: problems.Problem,
-    data_dir: Path,
-    *,
-    batch_tokens: int,
-    max_length: int,
-    seed: int,
-) -> tf.data.Dataset:
-    """Return endless batches whose rows hold several pairs each (see `packing`), about 97 % full.
-
-    A batch has the keys inputs, inputs_segments, inputs_positions, int32 [B, S], and the same of
-    targets, int32 [B, T]. Order and epochs are as for `train_batches`.
-    """
-    shape = packed_shape(problem, data_dir, batch_tokens=batch_tokens, max_length=max_length)
-    blocks = _training_blocks(problem, data_dir, max_length, seed)
-
-    def pack(window: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        sides = window["inputs"], window["targets"]
-        flat = [part for side in sides for part in (side.values, side.row_lengths())]
-        packed = tf.numpy_function(
-            functools.partial(packing.pack, size=(shape.source, shape.target), seed=seed),
-            flat,
-            [tf.int32] * 6,
-            stateful=False,
-        )
-        keys = [key + part for key in window for part in ("", "_segments", "_positions")]
-        lengths = [shape.source] * 3 + [shape.target] * 3
-        return {
-            key: tf.ensure_shape(rows, [None, length])
-            for key, rows, length in zip(keys, packed, lengths)
-        }
-
-    # A window of more than an epoch could put a pair into one row twice.
-    pairs = manifest.load(data_dir, problem).pairs("train")
-    windows = blocks.rebatch(min(_WINDOW, pairs))
-    rows = windows.map(pack).unbatch().batch(shape.batch, drop_remainder=True)
-    return with_options(rows.prefetch(2))
 
 
 def eval_batches(

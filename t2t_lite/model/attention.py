@@ -40,12 +40,6 @@ def causal_mask(length: int | tf.Tensor) -> tf.Tensor:
     return tf.where(positions[:, None] >= positions[None, :], 0.0, MASKED)[None, None]
 
 
-def same_segment_mask(query_segments: tf.Tensor, memory_segments: tf.Tensor) -> tf.Tensor:
-    """Return [B, 1, T, S] that hides other sentences packed into the same row (ids from 1)."""
-    same = tf.equal(query_segments[:, :, None], memory_segments[:, None, :])
-    return tf.where(same, 0.0, MASKED)[:, None]
-
-
 def scaled_dot_product_attention(
     queries: tf.Tensor,
     keys: tf.Tensor,

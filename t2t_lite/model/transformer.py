@@ -27,26 +27,14 @@ from t2t_lite.text import vocabulary
 
 
 class EncoderOutput(NamedTuple):
-    """What the decoder sees of a source.
+    """A source as the decoder sees it.
 
-    States [B, S, D], the mask that hides padding, the ids [B, S] that were read, and in packed rows
-    the segments [B, S].
+    States [B, S, D], the mask that hides padding, and the ids [B, S] that were read.
     """
 
     states: tf.Tensor
     mask: tf.Tensor
     ids: tf.Tensor
-    segments: tf.Tensor | None = None
-
-
-class Packing(NamedTuple):
-    """Several sentences in one row, int32 [B, S] or [B, T] each.
-
-    The number of each token's sentence (from 1; 0 is padding) and its position in it (from 0).
-    """
-
-    segments: tf.Tensor
-    positions: tf.Tensor
 
 
 class _StackLayer(keras.layers.Layer):
@@ -233,19 +221,12 @@ class Transformer(keras.Model):
         """Return logits [B, T, V] of targets [B, T] given inputs [B, S], teacher forced."""
         return self.logits(self.decode(targets, self.encode(inputs, noise), noise))
 
-    def encode(
-        self, inputs: tf.Tensor, noise: dropouts.Noise | None = None, packing: Packing | None = None
-    ) -> EncoderOutput:
+    def encode(self, inputs: tf.Tensor, noise: dropouts.Noise | None = None) -> EncoderOutput:
         """Encode source ids [B, S]."""
         if not self.hparams.source_eos:
-            inputs, packing = _without_eos(inputs, packing)
-        if packing is None:
-            mask = attention.padding_mask(inputs)
-            positions = tf.range(tf.shape(inputs)[1])
-        else:
-            mask = attention.same_segment_mask(packing.segments, packing.segments)
-            positions = packing.positions
-        x = self.source_embedding(inputs) + self.position(positions)
+            inputs = _without_eos(inputs)
+        mask = attention.padding_mask(inputs)
+        x = self.source_embedding(inputs) + self.position(tf.range(tf.shape(inputs)[1]))
         if self.hparams.source_vector:
             x = self.source_vector(x)
         x = dropouts.dropout(x, self.hparams.dropout, noise)
@@ -256,19 +237,15 @@ class Transformer(keras.Model):
         for layer, own_mask in zip(self.encoder_layers, masks):
             x = layer(x, own_mask, noise=noise)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
-        return EncoderOutput(x, mask, inputs, packing.segments if packing else None)
+        return EncoderOutput(x, mask, inputs)
 
     def decode(
-        self,
-        targets: tf.Tensor,
-        encoded: EncoderOutput,
-        noise: dropouts.Noise | None = None,
-        packing: Packing | None = None,
+        self, targets: tf.Tensor, encoded: EncoderOutput, noise: dropouts.Noise | None = None
     ) -> tf.Tensor:
         """Return the states [B, T, D] that predict targets [B, T], teacher forced.
 
-        The decoder's input is the targets' embeddings shifted right, a zero vector (or one that is
-        learnt) in front (of each sentence, in packed rows).
+        The decoder's input is the targets' embeddings shifted right, with a zero vector (or a
+        learnt one) in front.
         """
         embedded = self.embedding(targets)
         x = tf.pad(embedded[:, :-1], [[0, 0], [1, 0], [0, 0]])
@@ -277,13 +254,6 @@ class Transformer(keras.Model):
         if not self.hparams.attention_window:
             mask = attention.causal_mask(targets.shape[1] or tf.shape(targets)[1])
         positions = tf.range(tf.shape(targets)[1])
-        if packing is not None:
-            assert mask is not None
-            positions = packing.positions
-            x *= tf.cast(positions > 0, x.dtype)[..., None]
-            mask += attention.same_segment_mask(packing.segments, packing.segments)
-            memory_mask = attention.same_segment_mask(packing.segments, encoded.segments)
-            encoded = encoded._replace(mask=memory_mask)
         if self.hparams.start_vector:
             x = tf.where((positions == 0)[..., None], self.start_vector(x), x)
         x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
@@ -333,15 +303,11 @@ class Transformer(keras.Model):
         return {v.path.removeprefix(prefix): v.value for v in self.trainable_variables}
 
 
-def _without_eos(inputs: tf.Tensor, packing: Packing | None) -> tuple[tf.Tensor, Packing | None]:
-    """Return inputs [B, S] and packing in which EOS is padding, but where it is the only token."""
+def _without_eos(inputs: tf.Tensor) -> tf.Tensor:
+    """Return inputs [B, S] with EOS replaced by padding, except where EOS is the only token."""
     is_first = tf.range(tf.shape(inputs)[1]) == 0
-    if packing is not None:
-        is_first = packing.positions == 0
     is_hidden = (inputs == vocabulary.EOS_ID) & ~is_first
-    if packing is not None:
-        packing = packing._replace(segments=tf.where(is_hidden, 0, packing.segments))
-    return tf.where(is_hidden, vocabulary.PAD_ID, inputs), packing
+    return tf.where(is_hidden, vocabulary.PAD_ID, inputs)
 
 
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:

@@ -36,16 +36,13 @@ def check(
     """
     if tf.config.list_physical_devices("GPU"):
         return
-    sizes = {"batch_tokens": hparams.batch_tokens, "max_length": hparams.max_length}
-    if hparams.packing:
-        shapes = [pipeline.packed_shape(problem, data_dir, **sizes)]
-    else:
-        shapes = pipeline.bucket_shapes(
-            problem,
-            data_dir,
-            **sizes,
-            max_buckets=hparams.max_buckets,
-        )
+    shapes = pipeline.bucket_shapes(
+        problem,
+        data_dir,
+        batch_tokens=hparams.batch_tokens,
+        max_length=hparams.max_length,
+        max_buckets=hparams.max_buckets,
+    )
     needs = [
         needed(hparams, vocab_size, batch=-(-batch // workers), source=source, target=target)
         for batch, source, target in shapes

@@ -215,10 +215,8 @@ class TrainStep:
             batch = _twice(batch)
         noise = dropout.Noise(seed)
         with tf.GradientTape() as tape, attention.recording() as attended:
-            encoded = self._model.encode(batch["inputs"], noise, _packing(batch, "inputs"))
-            states = self._model.decode(
-                batch["targets"], encoded, noise, _packing(batch, "targets")
-            )
+            encoded = self._model.encode(batch["inputs"], noise)
+            states = self._model.decode(batch["targets"], encoded, noise)
             losses = loss.smoothed_cross_entropy(
                 self._model.softmax_inputs(states),
                 self._model.softmax_matrix(),
@@ -263,13 +261,6 @@ def _twice(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
 
 def _shapes(batch: Mapping[str, tf.Tensor]) -> tuple:
     return tuple(batch["inputs"].shape), tuple(batch["targets"].shape)
-
-
-def _packing(batch: Mapping[str, tf.Tensor], side: str) -> transformer.Packing | None:
-    """Return a packed side's segments and positions, None where each row is one sentence."""
-    if f"{side}_segments" not in batch:
-        return None
-    return transformer.Packing(batch[f"{side}_segments"], batch[f"{side}_positions"])
 
 
 def _split_rows(x: tf.Tensor, count: int, *, multiple: int) -> list[tf.Tensor]:

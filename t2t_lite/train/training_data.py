@@ -16,8 +16,7 @@ from t2t_lite.data import problem as problems
 class TrainingData:
     """The training split of a data_dir, batch after batch without end.
 
-    Of several workers each reads its own rows of a batch only; but packed batches are made of all
-    pairs.
+    Of several workers each reads its own rows of a batch only.
 
     Args:
       seed: of the data's order.
@@ -51,15 +50,11 @@ class TrainingData:
             "batch_tokens": hparams.batch_tokens,
             "max_length": hparams.max_length,
             "seed": seed,
+            "max_buckets": hparams.max_buckets,
         }
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
-        if hparams.packing:
-            batches = pipeline.packed_batches(problem, data_dir, **sizes)
-            self.batches = self.position = iter(batches)
-            return
-        sizes["max_buckets"] = hparams.max_buckets
         if num_workers == 1:
             batches = pipeline.train_batches(problem, data_dir, **sizes)
             self.batches = self.position = iter(batches)
@@ -92,15 +87,14 @@ class TrainingData:
         """Yield how many of a step's tokens are no padding, and which pairs are left out."""
         limits = {"max_length": self._hparams.max_length}
         of = (self._problem, self._data_dir)
-        if not self._hparams.packing:
-            shapes = pipeline.bucket_shapes(
-                *of,
-                batch_tokens=self._hparams.batch_tokens,
-                max_buckets=self._hparams.max_buckets,
-                **limits,
-            )
-            source, target = pipeline.mean_tokens(*of, shapes, **limits)
-            yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
+        shapes = pipeline.bucket_shapes(
+            *of,
+            batch_tokens=self._hparams.batch_tokens,
+            max_buckets=self._hparams.max_buckets,
+            **limits,
+        )
+        source, target = pipeline.mean_tokens(*of, shapes, **limits)
+        yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
         if too_long := pipeline.count_too_long(*of, self._hparams.max_length):
             limit = f"max_length={self._hparams.max_length} tokens"
             yield f"{too_long:,} training pairs have a side of more than {limit}: left out"

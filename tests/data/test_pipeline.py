@@ -89,10 +89,9 @@ def test_epochs_differ_and_the_seed_decides(small):
     assert two_epochs[:300] != two_epochs[700:1000]
 
 
-@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path, batches):
+def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path):
     def new():
-        return iter(batches(*small.args, **OPTIONS, seed=3))
+        return iter(pipeline.train_batches(*small.args, **OPTIONS, seed=3))
 
     iterator = new()
     for _ in range(45):  # into the second epoch
@@ -107,19 +106,18 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
             np.testing.assert_array_equal(one[key], other[key])
 
 
-@pytest.mark.parametrize("batches", [pipeline.train_batches, pipeline.packed_batches])
-def test_moved_data_go_on_where_they_were(small, tmp_path, batches, monkeypatch):
+def test_moved_data_go_on_where_they_were(small, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_SHUFFLE", 50)  # a shard is open when the place is saved
     here, there = tmp_path / "here", tmp_path / "there"
     shutil.copytree(small.args[1], here)
-    iterator = iter(batches(small.problem, here, **OPTIONS, seed=3))
+    iterator = iter(pipeline.train_batches(small.problem, here, **OPTIONS, seed=3))
     for _ in range(20):
         next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "checkpoint"))
     assert str(here).encode() not in (tmp_path / "checkpoint.data-00000-of-00001").read_bytes()
     expected = [next(iterator) for _ in range(40)]
     here.rename(there)
-    resumed = iter(batches(small.problem, there, **OPTIONS, seed=3))
+    resumed = iter(pipeline.train_batches(small.problem, there, **OPTIONS, seed=3))
     tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
     for one, other in zip(expected, (next(resumed) for _ in range(40))):
         for key in one:
@@ -168,30 +166,6 @@ def test_longer_pairs_do_not_train(small):
         pipeline.train_batches(*small.args, batch_tokens=512, max_length=2, seed=0)
 
 
-def _packed_rows(batch):
-    batch = {key: value.numpy() for key, value in batch.items()}
-    for row in range(len(batch["inputs"])):
-        for segment in range(1, batch["inputs_segments"][row].max() + 1):
-            yield tuple(
-                tuple(batch[key][row][batch[f"{key}_segments"][row] == segment].tolist())
-                for key in ("inputs", "targets")
-            )
-
-
-def test_packed_batches_hold_the_same_pairs(small):
-    shape = pipeline.packed_shape(*small.args, **OPTIONS)
-    assert min(shape.source, shape.target) == 60
-    counts: collections.Counter = collections.Counter()
-    fitting = {pair for pair in small.pairs("train") if max(map(len, pair)) <= 60}
-    for batch in pipeline.packed_batches(*small.args, **OPTIONS, seed=0).take(120):
-        assert batch["inputs"].shape == batch["inputs_positions"].shape
-        assert batch["inputs"].shape == (shape.batch, shape.source)
-        assert batch["targets_segments"].shape == (shape.batch, shape.target)
-        counts.update(_packed_rows(batch))
-    assert set(counts) == fitting
-    assert max(counts.values()) - min(counts.values()) <= 2  # the last window is not whole
-
-
 # Fill: what a user's device is kept busy with
 
 
@@ -227,14 +201,6 @@ def test_at_least_nine_tenths_are_tokens(corpus, most, request):
     assert len(shapes) <= most
     batches = pipeline.train_batches(*args, batch_tokens=4096, max_length=256, seed=0)
     assert pipeline.fill(list(batches.take(120))) >= 0.9
-
-
-@pytest.mark.parametrize("corpus", ["captions", "news"])
-def test_packed_rows_are_nearly_full(corpus, request):
-    args = request.getfixturevalue(corpus)
-    batches = pipeline.packed_batches(*args, batch_tokens=4096, max_length=256, seed=0)
-    # Captions are 0.9692 to 0.9703 full, by the order that TensorFlow's global seed leaves.
-    assert pipeline.fill(list(batches.take(120))) >= 0.969
 
 
 # Damage

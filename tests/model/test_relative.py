@@ -1,7 +1,6 @@
 """Biases of attention by distance: from each other, and of a parser from the word that is next."""
 
 import dataclasses
-import itertools
 
 import keras
 import numpy as np
@@ -60,27 +59,6 @@ def test_the_word_that_is_next_has_the_bias_of_no_distance(model):
         is_changed = np.abs(after - before).max(axis=1) > 1e-4
         num_written = [tokens[:place].count("XX") for place in range(len(tokens))]
         assert is_changed.tolist() == [written == number for written in num_written]
-
-
-def test_packed_sentences_are_what_they_are_alone(model):
-    for variable in model.named_variables().values():
-        variable.assign_add(tf.random.stateless_normal(variable.shape, seed=[1, 2], stddev=0.2))
-    sides = [[_ids(source) for source, _ in PAIRS], [_ids(f" {linear}") for _, linear in PAIRS]]
-    packings = [
-        transformer.Packing(
-            tf.constant([[i + 1 for i, row in enumerate(rows) for _ in row]]),
-            tf.constant([[place for row in rows for place in range(len(row))]]),
-        )
-        for rows in sides
-    ]
-    inputs, targets = (tf.constant([[*itertools.chain(*rows)]]) for rows in sides)
-    encoded = model.encode(inputs, packing=packings[0])
-    packed = model.decode(targets, encoded, packing=packings[1])[0]
-    alone = [
-        model.decode(tf.constant([target]), model.encode(tf.constant([source])))[0]
-        for source, target in zip(*sides)
-    ]
-    np.testing.assert_allclose(packed, tf.concat(alone, axis=0), atol=1e-4)
 
 
 def test_without_the_words_no_word_is_next():

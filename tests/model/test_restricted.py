@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import config, errors
+from t2t_lite import config
 from t2t_lite.model import attention, restricted, transformer
 
 RANDOM = np.random.default_rng(0)
@@ -114,8 +114,3 @@ def test_the_weights_shown_are_those_of_the_band():
         band = restricted.band_mask(8, 3, causal=causal) == 0
         assert tf.reduce_max(tf.where(band, 0.0, weights)) == 0
         np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones([1, 2, 8]), atol=1e-5)
-
-
-def test_packed_rows_are_refused():
-    with pytest.raises(errors.UserError, match="packing does not go with attention_window"):
-        config.HParams(packing=True, attention_window=64)

@@ -213,43 +213,6 @@ def test_without_a_branch_the_bits_are_the_same(plain, monkeypatch):
         np.testing.assert_array_equal(value, plain[1][name], err_msg=name)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{}, {"start_vector": True, "source_eos": False, "first_position": 1}],
-    ids=["paper", "of OpenNMT-tf"],
-)
-def test_packed_rows_have_the_loss_of_single_ones(changes):
-    pairs = [([5, 6, 1], [8, 1]), ([7, 1], [9, 9, 1]), ([4, 1], [3, 1])]
-    single = {
-        "inputs": tf.constant([[5, 6, 1], [7, 1, 0], [4, 1, 0]]),
-        "targets": tf.constant([[8, 1, 0], [9, 9, 1], [3, 1, 0]]),
-    }
-    packed = {}
-    for side, rows in (("inputs", 0), ("targets", 1)):
-        first, second, third = (pair[rows] for pair in pairs)
-        width = len(first) + len(second) + 1  # one token of padding
-        sizes = [len(first), len(second)]
-        row = [
-            first + second,
-            sizes[0] * [1] + sizes[1] * [2],
-            [*range(sizes[0]), *range(sizes[1])],
-        ]
-        other = [third, len(third) * [1], [*range(len(third))]]
-        for key, a, b in zip((side, f"{side}_segments", f"{side}_positions"), row, other):
-            packed[key] = tf.constant([x + [0] * (width - len(x)) for x in (a, b)])
-    results = []
-    for batch in (single, packed):
-        made, model = _train_step(dataclasses.replace(TINY, **changes))
-        result = made(batch, step=1, learning_rate=1e-3)
-        results.append((result, [v.numpy() for v in model.named_variables().values()]))
-    (plain, weights), (tight, other_weights) = results
-    np.testing.assert_allclose(plain.loss, tight.loss, rtol=1e-6)
-    np.testing.assert_allclose(plain.gradient_norm, tight.gradient_norm, rtol=1e-5)
-    for a, b in zip(weights, other_weights):
-        # Adam's first update is the rate times the gradient's sign, whatever its size.
-        assert np.mean(np.abs(a - b) > 1e-4) < 0.01
-
-
 ROWS_OF_TABLE_3 = sorted(
     name.removeprefix("transformer_")
     for name in registry.hparams_sets()
