@@ -148,12 +148,6 @@ class HParams:
     label_smoothing: float = fields.option(
         0.1, "Share of a target's probability that goes to the other tokens.", at_least=0, below=1
     )
-    r_drop: float = fields.option(
-        0.0,
-        "R-Drop: each batch is computed twice with other dropout masks, and how far the two "
-        "predictions are apart is a further loss of this weight, alpha of Liang et al. 2021.",
-        at_least=0,
-    )
     guided_alignment: float = fields.option(
         0.0, "Weight of a loss that shows a parser which word comes next.", at_least=0
     )

@@ -24,7 +24,6 @@ def step_flops(
     hparams: config.HParams, vocab_rows: int, *, batch: int, source: int, target: int
 ) -> int:
     """Return the operations of one update with inputs [batch, source], targets [batch, target]."""
-    batch *= passes(hparams)
     encoder = _self_attention(hparams, batch, source, causal=False)
     encoder += _feed_forward(hparams, batch * source)
     decoder = (
@@ -35,11 +34,6 @@ def step_flops(
     forward = hparams.num_encoder_layers * encoder + hparams.num_decoder_layers * decoder
     forward += batch * target * 2 * hparams.d_model * vocab_rows
     return 3 * forward
-
-
-def passes(hparams: config.HParams) -> int:
-    """Return how often an update computes each row: R-Drop compares two."""
-    return 2 if hparams.r_drop else 1
 
 
 def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:

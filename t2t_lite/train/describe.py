@@ -124,8 +124,7 @@ def describe(
     tokens = h.batch_tokens
     sentences = max(tokens // _LENGTH, 1)
     parameters = sum(part.total for part in parts)
-    computed = tokens * cost.passes(h)
-    at_a_time = min(h.max_tokens_per_device or computed, computed)
+    at_a_time = min(h.max_tokens_per_device or tokens, tokens)
     return Description(
         parts=tuple(parts),
         table_3=_TABLE_3.get(hparams_set or ""),

@@ -1,5 +1,5 @@
-"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, R-Drop's distance between two
-predictions, and their gradient; and the loss of guided alignment.
+"""Label-smoothed cross entropy (Section 5.4) of the tied softmax and its gradient; and the loss of
+guided alignment.
 
 Shapes: N target tokens (all positions of a batch), D d_model, V vocabulary.
 
@@ -16,19 +16,6 @@ Nothing of size [N, V] is needed but z, p and the two products with p, because
     dE = p^T (w h) - low sum(w h) - scatter_y((high - low) w h)
 
 Dense targets and their passes over [N, V] would cost 10 to 20 % of a training step on a CPU.
-
-R-Drop predicts each token twice, in rows n and n' of the same weight. With g = z_n - z_n' and
-a = p_n . g,
-
-    KL(p_n || p_n') + KL(p_n' || p_n) = a_n + a_n'
-
-since what logsumexp adds to g cancels; and to w c times half of that distance, c being r_drop,
-belongs the gradient w c / 2 (p (g + 1 - a) - p'). Together with w p it is w c / 2 q with
-
-    q = p (g + 1 - a + 2 / c) - p'
-
-which takes the place of w p in both products, so that they stay two. Automatic differentiation of
-the definition made a whole step of transformer_tiny 1.8 times as long (bfloat16, one core).
 """
 
 from typing import NamedTuple
@@ -65,7 +52,6 @@ def smoothed_cross_entropy(
     weights: tf.Tensor,
     *,
     label_smoothing: float,
-    r_drop: float = 0.0,
     dtype: str = "float32",
 ) -> TokenLosses:
     """Return the weighted losses of targets [B, T] given the decoder's states [B, T, D].
@@ -76,11 +62,6 @@ def smoothed_cross_entropy(
       targets: int32 [B, T].
       weights: float32 [B, T]; 1 / (tokens of the global batch) for tokens and 0 for padding makes
         the sum over replicas the global mean, whatever each replica's share.
-      r_drop: where it is not 0, the second half of the rows has the targets and weights of the
-        first under other dropout masks, and this many times how far the two predictions are apart
-        is added to the smoothed loss: (KL(p || q) + KL(q || p)) / 4, half of equation 2 in R-Drop
-        (Liang et al. 2021), because its other term is the sum of both predictions' losses, and ours
-        the mean.
       dtype: of the matrix products and of p; all else is float32.
     """
     num_rows, d_model = embedding.shape
@@ -104,38 +85,19 @@ def smoothed_cross_entropy(
         z_y = tf.reduce_sum(states_ND * rows_y, axis=-1)
         sum_z = tf.linalg.matvec(states_ND, sum_rows)
         smoothed = tf.reduce_sum(w * (logsumexp - gap * z_y - low * sum_z))
-        q, scale = p, 1.0
-        if r_drop:
-            q, distances = _toward_each_other(z, p, 1 + 2 / r_drop)
-            scale = r_drop / 2
-            smoothed += scale * tf.reduce_sum(w * tf.cast(distances, tf.float32))
 
         def gradient(d_smoothed, _):
             scaled_w = (w * d_smoothed)[:, None]
             wh = states_ND * scaled_w
-            q_rows = tf.cast(tf.matmul(q, compute_VD), tf.float32)
-            dh = scaled_w * (scale * q_rows - low * sum_rows - gap * rows_y)
-            de = tf.matmul(q, tf.cast(scale * wh, dtype), transpose_a=True)
+            p_rows = tf.cast(tf.matmul(p, compute_VD), tf.float32)
+            dh = scaled_w * (p_rows - low * sum_rows - gap * rows_y)
+            de = tf.matmul(p, tf.cast(wh, dtype), transpose_a=True)
             de = tf.cast(de, tf.float32) - low * tf.reduce_sum(wh, axis=0)
             return dh, tf.tensor_scatter_nd_sub(de, y[:, None], gap * wh)
 
         return (smoothed, tf.reduce_sum(w * negative_log_p_y)), gradient
 
     return TokenLosses(*losses(tf.reshape(states, [-1, d_model]), embedding))
-
-
-def _toward_each_other(z: tf.Tensor, p: tf.Tensor, bias: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return p (g - a + bias) - p' [N, V] and a [N] of two predictions of each token.
-
-    a comes from the rounded z, as g does, not from the states: where p_y is nearly 1, g_y - a is
-    nearly 0, and bfloat16's rounding of z would be all that is left of it.
-    """
-    one, two = tf.split(p, 2)
-    g = tf.subtract(*tf.split(z, 2))  # of a second row it is the negative
-    a = tf.reduce_sum(one * g, axis=1, keepdims=True)
-    b = -tf.reduce_sum(two * g, axis=1, keepdims=True)
-    q = tf.concat([one * (g + (bias - a)) - two, two * ((bias - b) - g) - one], axis=0)
-    return q, tf.squeeze(tf.concat([a, b], axis=0), axis=1)
 
 
 def guided_alignment_loss(

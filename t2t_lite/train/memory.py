@@ -94,7 +94,6 @@ def needed(
     least. TensorFlow's own hundreds of megabytes and what it copies come on top.
     """
     h = hparams
-    batch *= cost.passes(h)
     if h.max_tokens_per_device:
         batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
     states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)

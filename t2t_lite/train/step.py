@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from t2t_lite import config
 from t2t_lite.model import attention, dropout, transformer
-from t2t_lite.train import cost, loss, metrics, optimizer
+from t2t_lite.train import loss, metrics, optimizer
 
 
 class StepResult(NamedTuple):
@@ -118,7 +118,7 @@ class TrainStep:
         if not limit:
             return 1
         rows = -(-rows // self._strategy.num_replicas_in_sync)
-        rows_of_part = max(1, limit // (max(source, target) * cost.passes(self._hparams)))
+        rows_of_part = max(1, limit // max(source, target))
         return -(-rows // rows_of_part)
 
     def rows_of_worker(self, rows: int, source: int, target: int) -> slice:
@@ -211,8 +211,6 @@ class TrainStep:
         return losses, gradients
 
     def _gradients(self, batch, seed):
-        if self._hparams.r_drop:
-            batch = _twice(batch)
         noise = dropout.Noise(seed)
         with tf.GradientTape() as tape, attention.recording() as attended:
             encoded = self._model.encode(batch["inputs"], noise)
@@ -223,7 +221,6 @@ class TrainStep:
                 batch["targets"],
                 batch["weights"],
                 label_smoothing=self._hparams.label_smoothing,
-                r_drop=self._hparams.r_drop,
                 dtype=self._model.compute_dtype,
             )
             total = losses.smoothed
@@ -251,12 +248,6 @@ class EvalStep:
 
     def _counts(self, inputs, targets):
         return metrics.token_counts(self._model(inputs, targets), targets)
-
-
-def _twice(batch: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Return a batch with every row twice, each of half its weight."""
-    twice = {key: tf.concat([rows, rows], axis=0) for key, rows in batch.items()}
-    return twice | {"weights": twice["weights"] / 2}
 
 
 def _shapes(batch: Mapping[str, tf.Tensor]) -> tuple:

@@ -333,7 +333,7 @@ def test_an_ensemble_is_of_one_vocabulary_and_one_function(tmp_path):
 
 
 def test_a_comma_in_a_name_is_no_separator(tmp_path):
-    one, folder = tmp_path / "ckpt-1", tmp_path / "dropout=0.1,r_drop=5"
+    one, folder = tmp_path / "ckpt-1", tmp_path / "dropout=0.1,d_ff=64"
     folder.mkdir()
     assert checkpoint.separate(f"{one}, {folder.parent}") == [str(one), str(tmp_path)]
     assert checkpoint.separate(str(folder)) == [str(folder)]

@@ -56,46 +56,6 @@ def test_loss_and_gradients_equal_the_plain_definition(label_smoothing):
     _agree(ours, plain, states, embedding, atol=1e-6)
 
 
-@pytest.mark.parametrize("label_smoothing", [0.0, 0.1])
-def test_r_drop_adds_the_distance_of_two_predictions(label_smoothing):
-    one, embedding, targets, weights = _example()
-    states = tf.concat([one, _example(seed=1)[0]], axis=0)
-    targets, weights = (tf.concat([x, x], axis=0) for x in (targets, weights / 2))
-
-    def plain(states, embedding):
-        log_p = tf.nn.log_softmax(tf.einsum("btd,vd->btv", states, embedding))
-        p, q = tf.split(log_p, 2)
-        both = tf.reduce_sum(tf.exp(p) * (p - q) + tf.exp(q) * (q - p), axis=-1)
-        distance = tf.reduce_sum(2 * tf.split(weights, 2)[0] * both) / 4
-        return 3.0 * distance + _plain(
-            states, embedding, targets, weights, label_smoothing=label_smoothing
-        )
-
-    def ours(states, embedding):
-        return loss.smoothed_cross_entropy(
-            states, embedding, targets, weights, label_smoothing=label_smoothing, r_drop=3.0
-        ).smoothed
-
-    _agree(ours, plain, states, embedding, atol=2e-6)
-
-
-def test_r_drop_is_zero_for_equal_predictions_and_symmetric():
-    states, embedding, targets, weights = _example()
-    other = states + 0.5
-    targets, weights = (tf.concat([x, x], axis=0) for x in (targets, weights / 2))
-
-    def value(one, two, r_drop=3.0):
-        both = tf.concat([one, two], axis=0)
-        losses = loss.smoothed_cross_entropy(
-            both, embedding, targets, weights, label_smoothing=0.1, r_drop=r_drop
-        )
-        return float(losses.smoothed)
-
-    assert value(states, states) == value(states, states, r_drop=0.0)
-    assert value(states, other) == pytest.approx(value(other, states))
-    assert value(states, other) > value(states, other, r_drop=0.0)
-
-
 def test_likelihood_ignores_smoothing_and_padding():
     states, embedding, targets, weights = _example()
     smoothed = loss.smoothed_cross_entropy(states, embedding, targets, weights, label_smoothing=0.1)
@@ -118,26 +78,6 @@ def test_bfloat16_products_keep_the_loss_within_their_rounding():
     )
     # Eight bits of mantissa: logits of about 8 are off by up to 2^-8 * 8.
     assert rounded == pytest.approx(exact, abs=0.03)
-
-
-def test_r_drop_of_sure_predictions_keeps_its_gradient_in_bfloat16():
-    random = np.random.default_rng(3)
-    embedding = tf.constant(random.normal(size=(ROWS, 64)), tf.float32)
-    targets = tf.constant(random.integers(1, ROWS, size=(1, 200)), tf.int32)
-    right = 0.25 * tf.gather(embedding, targets)  # a logit of some 16, others of some 2
-    states = tf.concat([right + 0.3 * random.normal(size=right.shape) for _ in range(2)], axis=0)
-    targets, weights = tf.tile(targets, [2, 1]), tf.fill([2, 200], 1 / 400)
-
-    def gradient(dtype):
-        with tf.GradientTape() as tape:
-            tape.watch(states)
-            losses = loss.smoothed_cross_entropy(
-                states, embedding, targets, weights, label_smoothing=0.1, r_drop=5.0, dtype=dtype
-            )
-        return tape.gradient(losses.smoothed, states)
-
-    exact = gradient("float32")
-    assert np.linalg.norm(gradient("bfloat16") - exact) < 0.1 * np.linalg.norm(exact)
 
 
 def test_a_hopeless_token_has_a_finite_loss():

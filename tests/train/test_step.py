@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config, registry
-from t2t_lite.model import attention, dropout, transformer
+from t2t_lite.model import attention, transformer
 from t2t_lite.train import cost, devices, optimizer, step
 
 TINY = config.HParams(
@@ -81,43 +81,13 @@ def test_devices_and_micro_batches_change_nothing(plain, changes, kwargs):
 
 
 @pytest.mark.parametrize(
-    ("rows", "length", "limit", "r_drop", "parts"),
-    [
-        (96, 250, 256, 0, 96),
-        (248, 100, 150, 0, 248),
-        (96, 256, 1000, 0, 32),
-        (96, 256, 1030, 2, 48),
-    ],
+    ("rows", "length", "limit", "parts"),
+    [(96, 250, 256, 96), (248, 100, 150, 248), (96, 256, 1000, 32)],
 )
-def test_a_part_keeps_its_limit_where_one_row_does(rows, length, limit, r_drop, parts):
-    hparams = dataclasses.replace(TINY, max_tokens_per_device=limit, r_drop=r_drop)
+def test_a_part_keeps_its_limit_where_one_row_does(rows, length, limit, parts):
+    hparams = dataclasses.replace(TINY, max_tokens_per_device=limit)
     ids = tf.zeros([rows, length], tf.int32)
     assert _train_step(hparams)[0].micro_batches({"inputs": ids, "targets": ids}) == parts
-
-
-def test_r_drop_without_dropout_changes_nothing(plain):
-    losses, weights = _trajectory(dataclasses.replace(TINY, r_drop=5.0, max_tokens_per_device=30))
-    np.testing.assert_allclose(losses, plain[0], atol=1e-5)
-    for name, value in weights.items():
-        np.testing.assert_allclose(value, plain[1][name], atol=1e-5, err_msg=name)
-
-
-def test_r_drop_brings_predictions_under_two_masks_together():
-    batch = next(_batches(1))
-    apart = {}
-    for weight in (0.0, 20.0):
-        made, model = _train_step(dataclasses.replace(TINY, dropout=0.3, r_drop=weight))
-        for number in range(1, 61):
-            made(batch, step=number, learning_rate=3e-3)
-        states = tf.concat([_noisy_states(model, batch, seed) for seed in (1, 2)], axis=0)
-        p, q = tf.split(tf.nn.softmax(model.logits(states)), 2)
-        apart[weight] = float(tf.reduce_mean(abs(p - q)))
-    assert apart[20.0] < apart[0.0] / 3
-
-
-def _noisy_states(model, batch, seed):
-    noise = dropout.Noise(tf.constant([seed, 0]))
-    return model.decode(batch["targets"], model.encode(batch["inputs"], noise), noise)
 
 
 def _diagonal(inputs, targets):

@@ -49,10 +49,9 @@ def _weights(output: pathlib.Path) -> dict:
     return checkpoint.read_weights(checkpoint.resolve(output))
 
 
-@pytest.mark.parametrize("more", ["", ",r_drop=2"])
-def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path, more):
+def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
     flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
-    flags += (f"--hparams={tiny_training.HPARAMS},max_buckets=2{more}",)
+    flags += (f"--hparams={tiny_training.HPARAMS},max_buckets=2",)
     assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "whole", *flags)) == 0
     broken = tmp_path / "broken"
     arguments = tiny_training.arguments(tiny_data, broken, *flags)
