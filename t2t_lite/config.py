@@ -148,9 +148,6 @@ class HParams:
     label_smoothing: float = fields.option(
         0.1, "Share of a target's probability that goes to the other tokens.", at_least=0, below=1
     )
-    guided_alignment: float = fields.option(
-        0.0, "Weight of a loss that shows a parser which word comes next.", at_least=0
-    )
     # Optimizer (5.3)
     adam_beta1: float = fields.option(0.9, "Decay of Adam's mean.", above=0, below=1)
     adam_beta2: float = fields.option(0.98, "Decay of Adam's variance.", above=0, below=1)

@@ -171,7 +171,7 @@ class MultiHeadAttention(keras.layers.Layer):
             queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
         if self.use_bias:
             queries += tf.cast(self.query_bias(), queries.dtype)
-        # For pictures and guided alignment; nothing is computed unless they ask.
+        # For pictures; nothing is computed unless they ask.
         _record(self, Attended(queries, keys, attention_mask, self._weights))
         attend = functools.partial(
             scaled_dot_product_attention,
@@ -199,10 +199,9 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def scores(self, queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
         """Return how well each of queries [B, H, T, d_k] goes with each of keys [B, H, S, d_k]:
-        float32 [B, H, T, S]. Queries of fewer heads than the layer has are those of its first."""
+        float32 [B, H, T, S]."""
         if self.function == "additive":
-            vectors = tf.convert_to_tensor(self.additive)[: queries.shape[1]]
-            return compatibility.additive(queries, keys, vectors)
+            return compatibility.additive(queries, keys, tf.convert_to_tensor(self.additive))
         return getattr(compatibility, self.function)(queries, keys)
 
     def _weights(self, queries, keys, mask) -> tf.Tensor:
@@ -266,10 +265,9 @@ class Attended(NamedTuple):
     mask: tf.Tensor | None
     compute: Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], tf.Tensor]
 
-    def weights(self, num_heads: int | None = None) -> tf.Tensor:
-        """Return the weights, without dropout, of all or only the first heads: float32
-        [B, H, T, S]."""
-        return self.compute(self.queries[:, :num_heads], self.keys[:, :num_heads], self.mask)
+    def weights(self) -> tf.Tensor:
+        """Return the weights of all heads, without dropout: float32 [B, H, T, S]."""
+        return self.compute(self.queries, self.keys, self.mask)
 
 
 _attended: contextvars.ContextVar[dict[str, Attended] | None] = contextvars.ContextVar(

@@ -70,17 +70,6 @@ class TreeGrammar:
         """Return how many words [B] the ids [B, S] of sentences spell."""
         return tf.math.count_nonzero(self._word_starts(inputs), axis=1, dtype=tf.int32)
 
-    def alignment(self, inputs: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
-        """Return float32 [B, T, S]: 1.0 where the word begins that is next as a token is emitted.
-
-        After the last word that is the sentence's EOS. Both are ids, [B, S] and [B, T]; rows may
-        hold several sentences, each ended by EOS.
-        """
-        passed = tf.cumsum(tf.cast(self.passes(targets), tf.int32), axis=1, exclusive=True)
-        is_next = self._is_place(inputs)[:, None, :]
-        is_next &= self.numbers(inputs)[:, None, :] == passed[:, :, None]
-        return tf.cast(is_next, tf.float32)
-
     def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return int32 [B, S]: of which word each id is a part, from 0; EOS is one of its own."""
         return tf.cumsum(tf.cast(self._is_place(inputs), tf.int32), axis=1) - 1

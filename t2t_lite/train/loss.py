@@ -1,5 +1,4 @@
-"""Label-smoothed cross entropy (Section 5.4) of the tied softmax and its gradient; and the loss of
-guided alignment.
+"""Label-smoothed cross entropy (Section 5.4) of the tied softmax, and its gradient.
 
 Shapes: N target tokens (all positions of a batch), D d_model, V vocabulary.
 
@@ -98,24 +97,6 @@ def smoothed_cross_entropy(
         return (smoothed, tf.reduce_sum(w * negative_log_p_y)), gradient
 
     return TokenLosses(*losses(tf.reshape(states, [-1, d_model]), embedding))
-
-
-def guided_alignment_loss(
-    attention_weights: tf.Tensor, alignment: tf.Tensor, weights: tf.Tensor
-) -> tf.Tensor:
-    """Return the weighted sum of -log(the attention that a head gives to the right places).
-
-    As a further loss it teaches that head where to look ("guided alignment", Chen et al. 2016),
-    which from the outputs' own loss alone takes long to learn where outputs do not resemble inputs.
-
-    Args:
-      attention_weights: float32 [B, T, S], of the one head.
-      alignment: float32 [B, T, S], 1.0 at the right places; tokens that have none count as 0.
-      weights: float32 [B, T].
-    """
-    is_aligned = tf.reduce_max(alignment, axis=2)
-    losses = _negative_log(tf.reduce_sum(attention_weights * alignment, axis=2))
-    return tf.reduce_sum(weights * is_aligned * losses)
 
 
 def _negative_log(probability: tf.Tensor) -> tf.Tensor:

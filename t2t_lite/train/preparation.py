@@ -44,12 +44,11 @@ def prepare(
             f"{data_dir} has a vocabulary for each side, which {problem.name} would exchange: "
             f"generate {problem.base_name} from files with the sides in each other's place"
         )
-    for field in ("guided_alignment", "next_word"):
-        if getattr(hparams, field) and task.grammar is None:
-            raise errors.UserError(
-                f"{field} is for parsing problems, {problem.name} is none: take another "
-                f"--hparams_set or add --hparams={field}=0"
-            )
+    if hparams.next_word and task.grammar is None:
+        raise errors.UserError(
+            f"next_word is for parsing problems, and {problem.name} is not one: take another "
+            "--hparams_set or add --hparams=next_word=0"
+        )
     strategy = devices.strategy(options.strategy)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
         raise errors.UserError("--early_stopping_patience works with one worker only")

@@ -12,13 +12,13 @@ update stay outside, because compiled code cannot contain a collective under Mir
 Nothing in a step waits for what a device has computed: whoever reads its result waits for it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.model import attention, dropout, transformer
+from t2t_lite.model import dropout, transformer
 from t2t_lite.train import loss, metrics, optimizer
 
 
@@ -43,8 +43,6 @@ class TrainStep:
       strategy: of which every replica gets an equal share of rows.
       xla: whether forward and backward pass are compiled.
       random_seed: of dropout.
-      align: (inputs [B, S], targets [B, T]) -> [B, T, S], where in the source each target token
-        comes from; needed where hparams.guided_alignment is not 0.
     """
 
     def __init__(
@@ -56,7 +54,6 @@ class TrainStep:
         strategy: tf.distribute.Strategy,
         xla: bool,
         random_seed: int,
-        align: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None = None,
     ):
         self._model = model
         self._adam = adam
@@ -64,7 +61,6 @@ class TrainStep:
         self._strategy = strategy
         self._random_seed = random_seed
         self._xla = xla
-        self._align = align
         self._variables = model.named_variables()
         # For a branch a GPU's host waits until it knows which one to take. On a CPU it saves a pass
         # over the gradients, 2 % of a step.
@@ -212,7 +208,7 @@ class TrainStep:
 
     def _gradients(self, batch, seed):
         noise = dropout.Noise(seed)
-        with tf.GradientTape() as tape, attention.recording() as attended:
+        with tf.GradientTape() as tape:
             encoded = self._model.encode(batch["inputs"], noise)
             states = self._model.decode(batch["targets"], encoded, noise)
             losses = loss.smoothed_cross_entropy(
@@ -223,15 +219,7 @@ class TrainStep:
                 label_smoothing=self._hparams.label_smoothing,
                 dtype=self._model.compute_dtype,
             )
-            total = losses.smoothed
-            if self._align:
-                guided = f"decoder_{self._hparams.num_decoder_layers // 2}/cross_attention"
-                total += self._hparams.guided_alignment * loss.guided_alignment_loss(
-                    attended[guided].weights(num_heads=1)[:, 0],
-                    self._align(batch["inputs"], batch["targets"]),
-                    batch["weights"],
-                )
-        return losses, tape.gradient(total, list(self._variables.values()))
+        return losses, tape.gradient(losses.smoothed, list(self._variables.values()))
 
 
 class EvalStep:

@@ -129,7 +129,6 @@ class Training:
             strategy=self._strategy,
             xla=devices.use_xla(options.xla),
             random_seed=options.random_seed,
-            align=task.grammar.alignment if task.grammar and hparams.guided_alignment else None,
         )
         self._data = training_data.TrainingData(
             problem,

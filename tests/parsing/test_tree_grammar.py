@@ -95,9 +95,8 @@ def test_words_are_counted_in_subwords(grammar, text):
     assert found.numpy().tolist() == [len(text.split())] == [len(sentence.split(" "))]
 
 
-def test_alignment_is_the_first_subword_of_the_word_that_comes_next(grammar):
+def test_the_next_word_is_the_one_whose_number_is_that_of_the_words_passed(grammar):
     vocab = tiny_run.tree_subwords()
-    sources, targets, expected = [], [], []
     for text, linear in (
         ("a dog runs", "(S (NP XX XX )NP (VP XX )VP )S"),
         ("☃☃ barks", "(S XX XX )S"),
@@ -105,17 +104,13 @@ def test_alignment_is_the_first_subword_of_the_word_that_comes_next(grammar):
         words = text.split()
         starts = [len(vocab.encode(" ".join(words[:n]))) for n in range(len(words) + 1)]
         tokens = [*linear.split(), "EOS"]
-        reads = [tokens[:n].count("XX") for n in range(len(tokens))]
-        expected += [len(sources) + starts[n] for n in reads]
-        sources += [*vocab.encode(text), vocabulary.EOS_ID]
-        targets += [*vocab.encode(f" {linear}"), vocabulary.EOS_ID]
-    # Both sentences in one row, as packing has them; the first also comes alone.
-    alone = sources.index(vocabulary.EOS_ID) + 1, targets.index(vocabulary.EOS_ID) + 1
-    for num_inputs, num_targets in (alone, (len(sources), len(targets))):
-        inputs = tf.constant([[*sources[:num_inputs], 0, 0]])
-        found = grammar.alignment(inputs, tf.constant([targets[:num_targets]])).numpy()[0]
-        assert found.sum(axis=1).tolist() == [1] * num_targets
-        assert found.argmax(axis=1).tolist() == expected[:num_targets]
+        expected = [starts[tokens[:n].count("XX")] for n in range(len(tokens))]
+        inputs = tf.constant([[*vocab.encode(text), vocabulary.EOS_ID, 0, 0]])
+        targets = tf.constant([[*vocab.encode(f" {linear}"), vocabulary.EOS_ID]])
+        passed = tf.cumsum(tf.cast(grammar.passes(targets), tf.int32), axis=1, exclusive=True)
+        is_next = grammar.numbers(inputs)[:, None] == passed[:, :, None]
+        # The first subword of the word, and after the last word EOS.
+        assert tf.argmax(is_next[0], axis=1).numpy().tolist() == expected
 
 
 def test_sentence_has_words_as_trees_have_them():

@@ -87,18 +87,3 @@ def test_a_hopeless_token_has_a_finite_loss():
         states, embedding, tf.constant([[2]]), tf.ones([1, 1]), label_smoothing=0.0
     )
     assert np.isfinite(float(losses.smoothed))
-
-
-def test_misalignment_is_what_the_head_misses():
-    random = np.random.default_rng(2)
-    attention_weights = random.dirichlet(np.ones(6), (2, 5)).astype(np.float32)
-    alignment = np.zeros([2, 5, 6], np.float32)
-    places = {(0, 0): [2], (0, 1): [2, 3], (1, 4): [5]}  # the other tokens have none
-    for token, right in places.items():
-        alignment[token][right] = 1.0
-    weights = random.random((2, 5)).astype(np.float32)
-    expected = 0.0
-    for token, right in places.items():
-        expected -= weights[token] * np.log(attention_weights[token][right].sum())
-    result = loss.guided_alignment_loss(*map(tf.constant, (attention_weights, alignment, weights)))
-    assert float(result) == pytest.approx(expected, rel=1e-5)

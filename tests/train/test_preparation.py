@@ -57,7 +57,6 @@ def test_other_settings_are_refused(tiny_data, trained, capsys, change, expected
         ("--random_seed=-1", "--random_seed=-1: expected a whole number, at least 0"),
         ("--save_checkpoints_secs=nan", "expected a number"),
         ("--warm_start_from=nowhere", "no checkpoint at nowhere"),
-        ("--hparams=guided_alignment=1", "guided_alignment is for parsing problems"),
         ("--hparams=next_word=2", "next_word is for parsing problems"),
         ("--data_dir=nowhere", "nowhere"),
         ("--problem=toy_enfr", "toy_enfr"),

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config, registry
-from t2t_lite.model import attention, transformer
+from t2t_lite.model import transformer
 from t2t_lite.train import cost, devices, optimizer, step
 
 TINY = config.HParams(
@@ -35,15 +35,13 @@ def _batches(count=20):
         yield {"inputs": tf.constant(inputs, tf.int32), "targets": tf.constant(targets, tf.int32)}
 
 
-def _train_step(hparams, *, strategy="one_device", xla=False, vocab_size=40, align=None):
+def _train_step(hparams, *, strategy="one_device", xla=False, vocab_size=40):
     chosen = devices.strategy(strategy)
     keras.utils.set_random_seed(1)
     with chosen.scope():
         model = transformer.Transformer(hparams, vocab_size)
         adam = optimizer.Adam(model.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9)
-    made = step.TrainStep(
-        model, adam, hparams=hparams, strategy=chosen, xla=xla, random_seed=1, align=align
-    )
+    made = step.TrainStep(model, adam, hparams=hparams, strategy=chosen, xla=xla, random_seed=1)
     return made, model
 
 
@@ -88,55 +86,6 @@ def test_a_part_keeps_its_limit_where_one_row_does(rows, length, limit, parts):
     hparams = dataclasses.replace(TINY, max_tokens_per_device=limit)
     ids = tf.zeros([rows, length], tf.int32)
     assert _train_step(hparams)[0].micro_batches({"inputs": ids, "targets": ids}) == parts
-
-
-def _diagonal(inputs, targets):
-    """Align the t-th target token with the t-th source token."""
-    return tf.eye(tf.shape(targets)[1], tf.shape(inputs)[1], batch_shape=[tf.shape(inputs)[0]])
-
-
-def _diagonal_attention(model, batch):
-    """Return the weight that the first head of the guided layer puts on the diagonal."""
-    with attention.recording() as attended:
-        model(batch["inputs"], batch["targets"])
-    guided = f"decoder_{model.hparams.num_decoder_layers // 2}/cross_attention"
-    weights = attended[guided].weights()[:, 0]
-    return float(tf.reduce_mean(tf.linalg.diag_part(weights)))
-
-
-def test_guided_alignment_teaches_one_head():
-    batch = next(_batches(1))
-    found = {}
-    for weight in (0.0, 1.0):
-        hparams = dataclasses.replace(TINY, num_decoder_layers=2, guided_alignment=weight)
-        made, model = _train_step(hparams, align=_diagonal)
-        for number in range(1, 41):
-            made(batch, step=number, learning_rate=3e-3)
-        found[weight] = _diagonal_attention(model, batch)
-    assert found[0.0] < 0.4
-    assert found[1.0] > 0.6
-
-
-@pytest.fixture(scope="module")
-def plain_guided():
-    return _trajectory(dataclasses.replace(TINY, guided_alignment=0.5), align=_diagonal)
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize(
-    ("changes", "kwargs"),
-    [
-        ({"max_tokens_per_device": 15}, {}),
-        ({"max_tokens_per_device": 15}, {"strategy": "mirrored", "xla": True}),
-    ],
-    ids=str,
-)
-def test_devices_and_micro_batches_do_not_change_guided_alignment(plain_guided, changes, kwargs):
-    guided = dataclasses.replace(TINY, guided_alignment=0.5, **changes)
-    losses, weights = _trajectory(guided, align=_diagonal, **kwargs)
-    np.testing.assert_allclose(losses, plain_guided[0], atol=1e-5)
-    for name, value in weights.items():
-        np.testing.assert_allclose(value, plain_guided[1][name], atol=1e-5, err_msg=name)
 
 
 def test_the_loss_falls_and_is_traced_once_a_shape():
