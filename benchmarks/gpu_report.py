@@ -104,9 +104,9 @@ def _report(flags: argparse.Namespace) -> Iterator[str]:
     yield ""
     yield (
         "| set | devices | precision | XLA | ms a step | real tokens/s | fill | "
-        "share of matmul peak | tokens at a time | peak memory, GiB | s to compile |"
+        "tokens at a time | peak memory, GiB | s to compile |"
     )
-    yield "|" + "---|" * 11
+    yield "|" + "---|" * 10
     for row in _rows(several=machine["devices"] > 1, small=flags.small):
         yield _training_line(row, flags)
     yield ""
@@ -151,10 +151,10 @@ def _training_line(row: Row, flags: argparse.Namespace) -> str:
         if "out of memory" not in found.get("failure", ""):
             break
     if "failure" in found:
-        return f"{head}{found['failure']} | | | | | | |"
+        return f"{head}{found['failure']} | | | | | |"
     return (
         f"{head}{found['milliseconds']:,.1f} | {found['tokens_per_second']:,.0f} | "
-        f"{found['fill']:.0%} | {found['peak_share']:.0%} | {at_a_time:,} | "
+        f"{found['fill']:.0%} | {at_a_time:,} | "
         f"{found['memory']} | {found['compile_seconds']:.1f} for {found['shapes']} shapes |"
     )
 
@@ -309,7 +309,7 @@ def _train(
     import tensorflow as tf
 
     from t2t_lite.model import transformer
-    from t2t_lite.train import cost, devices, optimizer, step, throughput
+    from t2t_lite.train import devices, optimizer, step, throughput
 
     row_ = Row(**row)
     hparams = dataclasses.replace(
@@ -352,17 +352,8 @@ def _train(
         spent = time.perf_counter() - start
         steps += len(results)
         for batch in batches:
-            rows, source = batch["inputs"].shape
-            flops = cost.step_flops(
-                hparams,
-                model.embedding.num_rows,
-                batch=rows,
-                source=source,
-                target=batch["targets"].shape[1],
-            )
             for _ in range(4):
-                done.add(batch, flops=flops, seconds=spent / len(results))
-    peak = cost.matmul_peak(model.compute_dtype) * strategy.num_replicas_in_sync
+                done.add(batch, seconds=spent / len(results))
     memory = "not measured"
     if tf.config.list_physical_devices("GPU"):
         memory = f"{tf.config.experimental.get_memory_info('GPU:0')['peak'] / 2**30:.1f}"
@@ -370,7 +361,6 @@ def _train(
         "milliseconds": 1e3 * (time.perf_counter() - begun) / steps,
         "tokens_per_second": done.tokens_per_second,
         "fill": done.fill,
-        "peak_share": done.flops_per_second / peak,
         "memory": memory,
         "compile_seconds": compiling,
         "shapes": train_step.traces,

@@ -90,7 +90,6 @@ def _measure(flags: argparse.Namespace) -> dict:
         "tok_per_cpu_s": round(tokens / cpu),
         "params": model.count_params(),
         "gflop_s": round(flops / median / 1e9),
-        "peak_gflop_s": round(cost.matmul_peak(model.compute_dtype) / 1e9),
         "device": tf.config.list_physical_devices()[-1].device_type,
     }
 

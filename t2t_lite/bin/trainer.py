@@ -114,14 +114,10 @@ def _report(summary: "trainer.Summary") -> str:
     done = summary.throughput
     work = (
         f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
-        f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches), {done.flops:.2e} FLOPs"
+        f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches)"
     )
     if done.tokens_per_second:  # some steps were not compiled first
-        share = done.flops_per_second / summary.peak
-        work += (
-            f"; while training {done.tokens_per_second:,.0f} tokens/s, {share:.0%} of the measured "
-            f"matrix-multiply peak of {summary.peak / 1e9:,.0f} GFLOP/s"
-        )
+        work += f"; while training {done.tokens_per_second:,.0f} tokens/s"
     lines = [work]
     if summary.skipped:
         lines.append(f"{summary.skipped} steps without a finite gradient were left out")

@@ -1,6 +1,6 @@
-"""Training cost, counted from shapes: floating-point operations (Table 2).
+"""What a training step costs, counted from shapes: operations (Table 2) and memory.
 
-Only matrix products count, two a multiply-add: the rest is below one percent. Forward
+Only matrix products count, two operations a multiply-add: the rest is below one percent. Forward
 for B rows of S source and T target tokens, with D = d_model, F = d_ff, H heads of d_k and d_v, and
 V rows of the embedding:
 
@@ -12,10 +12,6 @@ V rows of the embedding:
 
 The backward pass makes two products for each of the forward pass: a step costs three times this.
 """
-
-import time
-
-import tensorflow as tf
 
 from t2t_lite import config
 
@@ -36,23 +32,40 @@ def step_flops(
     return 3 * forward
 
 
-def matmul_peak(dtype: str, *, seconds: float = 0.3) -> float:
-    """Measure the device's matrix multiplication in FLOP/s: the best of products of 2048 x 2048."""
-    size = 2048
-    x = tf.cast(tf.random.stateless_uniform([size, size], seed=[1, 2]), dtype)
-    multiply = tf.function(lambda a: tf.reduce_sum(tf.matmul(a, a)), autograph=False)
-    multiply(x).numpy()
-    best, end = float("inf"), time.monotonic() + seconds
-    while time.monotonic() < end:
-        start = time.monotonic()
-        multiply(x).numpy()
-        best = min(best, time.monotonic() - start)
-    return 2 * size**3 / best
+def activation_bytes(
+    hparams: config.HParams, vocab_rows: int, *, batch: int, source: int, target: int
+) -> int:
+    """Return the bytes that the backward pass needs at least, of the rows computed at a time.
+
+    Each sub-layer keeps its input, its output and their norm, in float32. Attention weights, hidden
+    layers, logits and probabilities count two bytes a number. What TensorFlow copies comes on top.
+    """
+    h = hparams
+    if h.max_tokens_per_device:
+        batch = max(1, min(batch, h.max_tokens_per_device // max(source, target)))
+    states = 3 * h.d_model * (2 * h.num_encoder_layers * source + 3 * h.num_decoder_layers * target)
+    encoder = h.num_heads * source * keys_of_a_query(h, source, causal=False) + source * h.d_ff
+    num_keys = keys_of_a_query(h, target, causal=True) + source
+    decoder = h.num_heads * target * num_keys + target * h.d_ff
+    others = h.num_encoder_layers * encoder + h.num_decoder_layers * decoder
+    others += 2 * target * vocab_rows
+    return batch * (4 * states + 2 * others)
+
+
+def evaluation_bytes(hparams: config.HParams, vocab_rows: int, *, source: int, target: int) -> int:
+    """Return the bytes that evaluating one pair needs at least: the scores and weights of one
+    attention, or the logits; two bytes a number."""
+    attention = max(
+        source * keys_of_a_query(hparams, source, causal=False),
+        target * keys_of_a_query(hparams, target, causal=True),
+        target * source,
+    )
+    return 2 * max(2 * hparams.num_heads * attention, target * vocab_rows)
 
 
 def keys_of_a_query(hparams: config.HParams, length: int, *, causal: bool) -> int:
-    """Return with how many keys self-attention over so many positions compares each query: with
-    all, or of restricted self-attention with those of its block and of the neighbours."""
+    """Return how many keys self-attention compares with each query: all of `length`, or in
+    restricted self-attention those of the query's block and of its neighbours."""
     if not hparams.attention_window:
         return length
     return (2 if causal else 3) * min(hparams.attention_window, length)

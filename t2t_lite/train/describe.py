@@ -1,7 +1,7 @@
 """What a model is made of and what a step of its training takes, before any data are there.
 
-Parameters are counted as the model makes them (tests hold the two against each other); operations
-are cost.py's; memory is arithmetic, an estimate from below: allocators and TensorFlow add to it.
+Parameters are counted as the model makes them (a test compares the two). Operations and memory come
+from cost.py; memory is a lower bound.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ _TABLE_3_VOCABULARY = (
     "Section 5.1 says about 37,000"
 )
 PAPER_VOCABULARY = 37_000  # Section 5.1, English to German
-_LENGTH = 25  # tokens a sentence where operations are counted: WMT's mean, about
+_LENGTH = 25  # tokens a sentence where costs are counted: about WMT's mean
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +53,8 @@ class Description:
       parts: by which `parameters` adds up.
       table_3: millions of parameters in the paper's Table 3; None for what is no row of it.
       flops: of one step, 3 times those of the forward pass (train.cost).
-      memory: bytes of weights, gradients, Adam's two moments, and the activations that the
-        backward pass needs of as many tokens as are computed at a time.
+      weight_bytes: of weights, gradients and Adam's two moments, in float32.
+      activation_bytes: what the backward pass needs of as many tokens as are computed at a time.
     """
 
     parts: tuple[Part, ...]
@@ -62,7 +62,8 @@ class Description:
     vocab_size: int
     tokens: int
     flops: int
-    memory: dict[str, int]
+    weight_bytes: int
+    activation_bytes: int
 
     @property
     def parameters(self) -> int:
@@ -115,42 +116,23 @@ def describe(
         parts.append(Part("vector before the targets", 1, h.d_model))
     if h.relative_bias:
         size = (2 * h.relative_bias + 1) * h.num_heads
-        parts.append(Part("biases by distance", encoders + decoders, size))
+        parts.append(Part("relative position biases", encoders + decoders, size))
     if h.next_word:
         size = (2 * h.next_word + 1) * h.num_heads
-        parts.append(Part("biases by distance from the next word", decoders, size))
+        parts.append(Part("relative position biases from the next word", decoders, size))
     if h.position_encoding == "learned":
         parts.append(Part("learned positions", 1, h.max_length * h.d_model))
-    tokens = h.batch_tokens
-    sentences = max(tokens // _LENGTH, 1)
-    parameters = sum(part.total for part in parts)
-    at_a_time = min(h.max_tokens_per_device or tokens, tokens)
+    sentences = max(h.batch_tokens // _LENGTH, 1)
+    shape = {"batch": sentences, "source": _LENGTH, "target": _LENGTH}
     return Description(
         parts=tuple(parts),
         table_3=_TABLE_3.get(hparams_set or ""),
         vocab_size=vocab_size,
-        tokens=tokens,
-        flops=cost.step_flops(h, rows, batch=sentences, source=_LENGTH, target=_LENGTH),
-        memory={
-            "weights": 4 * parameters,
-            "gradients": 4 * parameters,
-            "Adam's moments": 8 * parameters,
-            "activations": 4 * _activations(h, at_a_time) + 8 * at_a_time * rows,
-        },
+        tokens=h.batch_tokens,
+        flops=cost.step_flops(h, rows, **shape),
+        weight_bytes=4 * 4 * sum(part.total for part in parts),
+        activation_bytes=cost.activation_bytes(h, rows, **shape),
     )
-
-
-def _activations(h: config.HParams, tokens: int) -> int:
-    """Return how many numbers the backward pass needs for `tokens` on each side.
-
-    Of an attention its input, queries, keys, values, weights and heads; of a feed-forward network
-    its input and hidden layer; of each sub-layer the sum that is normalised.
-    """
-    attention = 2 * h.d_model + h.num_heads * (2 * h.d_k + 2 * h.d_v) + h.num_heads * _LENGTH
-    feed_forward = 2 * h.d_model + h.d_ff
-    encoder = h.num_encoder_layers * (attention + feed_forward)
-    decoder = h.num_decoder_layers * (2 * attention + feed_forward)
-    return tokens * (encoder + decoder)
 
 
 def row_of(hparams: config.HParams, hparams_set: str) -> str | None:
@@ -175,9 +157,8 @@ def table(description: Description) -> str:
     lines += [
         f"of them {description.vocab_size:,} ids; one step of {description.tokens:,} source and as "
         f"many target tokens: {description.flops:.2e} FLOPs",
-        "memory of a step on one device, float32, at least: "
-        + ", ".join(f"{name} {_size(count)}" for name, count in description.memory.items())
-        + f"; together {_size(sum(description.memory.values()))}",
+        "memory of a step on one device, at least: weights, gradients and Adam's moments "
+        f"{_size(description.weight_bytes)}, activations {_size(description.activation_bytes)}",
     ]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""What a call of the trainer gets through: tokens, operations, and their speeds."""
+"""How many tokens a call of the trainer learns from, and how fast."""
 
 from collections.abc import Mapping
 
@@ -11,30 +11,26 @@ SIDES = ("inputs", "targets")
 class Throughput:
     """Sums over the steps of one call.
 
-    `tokens` are real ones, source and target, `flops` counts matrix products, padding included.
-    Speeds are of the steps that compiled nothing, and leave out evaluation and saving.
+    `tokens` are real ones, source and target. The speed is that of steps that compiled nothing,
+    without evaluation and saving.
     """
 
     def __init__(self) -> None:
         self.tokens = 0
-        self.flops = 0
         self._padded_tokens = 0
         self._timed_tokens = 0
-        self._timed_flops = 0
         self._seconds = 0.0
 
-    def add(self, batch: Mapping[str, tf.Tensor], *, flops: int, seconds: float | None) -> int:
+    def add(self, batch: Mapping[str, tf.Tensor], *, seconds: float | None) -> int:
         """Count a step and return its real tokens; `seconds` is None where it was compiled."""
         sides = [batch[side].numpy() for side in SIDES]  # on the host, where the pipeline made them
         tokens = sum(int(np.count_nonzero(ids)) for ids in sides)
         if "tokens" in batch:  # the rows of other workers are not in it
             tokens = int(np.sum(batch["tokens"]))
         self.tokens += tokens
-        self.flops += flops
         self._padded_tokens += sum(ids.size for ids in sides)
         if seconds is not None:
             self._timed_tokens += tokens
-            self._timed_flops += flops
             self._seconds += seconds
         return tokens
 
@@ -47,8 +43,3 @@ class Throughput:
     def tokens_per_second(self) -> float:
         """Real tokens a second."""
         return self._timed_tokens / max(self._seconds, 1e-9)
-
-    @property
-    def flops_per_second(self) -> float:
-        """Operations a second."""
-        return self._timed_flops / max(self._seconds, 1e-9)

@@ -23,7 +23,6 @@ from t2t_lite.run import identity as identities
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import text_files
 from t2t_lite.train import (
-    cost,
     devices,
     evaluator,
     interruption,
@@ -59,7 +58,6 @@ class Summary:
     steps: int
     seconds: float
     throughput: throughput.Throughput
-    peak: float  # FLOP/s of the devices' matrix multiplication
     skipped: int
     stopped_by: str | None  # a signal's name, "patience" or None
     best_step: int
@@ -319,8 +317,7 @@ class Training:
             if not math.isfinite(norm):
                 self._skip(update.step, update.batch, loss=loss, norm=norm, report=report)
             seconds = None if update.seconds is None else update.seconds + waited
-            flops = self._flops(update.batch)
-            tokens = self._throughput.add(update.batch, flops=flops, seconds=seconds)
+            tokens = self._throughput.add(update.batch, seconds=seconds)
             report.step(
                 update.step,
                 loss=loss,
@@ -414,16 +411,6 @@ class Training:
         if local_step == _PROFILED_STEPS.stop - 1:
             tf.profiler.experimental.stop()
 
-    def _flops(self, batch: Mapping[str, tf.Tensor]) -> int:
-        rows, source = batch["inputs"].shape
-        return cost.step_flops(
-            self._hparams,
-            self._model.embedding.num_rows,
-            batch=rows,
-            source=source,
-            target=batch["targets"].shape[1],
-        )
-
     def _introduce(self, first: int, report: reporter.Reporter) -> None:
         """Say what is trained, and what is left out."""
         start = f"from step {first}" if first else "from the start"
@@ -438,12 +425,10 @@ class Training:
             report.line(remark)
 
     def _summary(self, num_steps: int, seconds: float, stopped_by: str | None) -> Summary:
-        peak = cost.matmul_peak(self._model.compute_dtype)
         return Summary(
             steps=num_steps,
             seconds=seconds,
             throughput=self._throughput,
-            peak=peak * self._strategy.num_replicas_in_sync,
             skipped=self._skipped,
             stopped_by=stopped_by,
             best_step=self._best.step,

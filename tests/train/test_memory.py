@@ -9,7 +9,7 @@ import pytest
 
 from t2t_lite import config, errors, registry
 from t2t_lite.data import manifest, pipeline, token_batches
-from t2t_lite.train import describe, memory
+from t2t_lite.train import cost, describe, memory
 
 PROBLEM = registry.problem("parallel_text")
 
@@ -25,19 +25,21 @@ def test_memory_by_hand():
     hparams = config.HParams(
         d_model=2, d_ff=3, num_heads=1, d_k=1, d_v=1, num_encoder_layers=1, num_decoder_layers=2
     )
-    weights, batch = memory.needed(hparams, 8, batch=4, source=5, target=6)
-    assert weights == 16 * describe.describe(hparams, 8).parameters
+    described = describe.describe(hparams, 8)
+    assert described.weight_bytes == 16 * described.parameters
+    sizes = {"batch": 4, "source": 5, "target": 6}
+    batch = cost.activation_bytes(hparams, 8, **sizes)
     # Of one pair: states 3 * 2 * (2 * 5 + 3 * 2 * 6); encoder 25 + 5 * 3, decoder 6 * 11 + 6 * 3,
     # twice, and logits 2 * 6 * 8.
     assert batch == 4 * (4 * 276 + 2 * (40 + 2 * 84 + 96))
     parts = dataclasses.replace(hparams, max_tokens_per_device=12)  # two pairs
-    assert memory.needed(parts, 8, batch=4, source=5, target=6) == (weights, batch // 2)
+    assert cost.activation_bytes(parts, 8, **sizes) == batch // 2
 
 
 def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
     hparams = config.HParams(num_heads=4, num_encoder_layers=1, num_decoder_layers=1)
-    assert memory.needed_to_evaluate(hparams, 8, source=26_112, target=5) == 16 * 26_112**2
-    assert memory.needed_to_evaluate(hparams, 9_000, source=5, target=6) == 2 * 6 * 9_000
+    assert cost.evaluation_bytes(hparams, 8, source=26_112, target=5) == 16 * 26_112**2
+    assert cost.evaluation_bytes(hparams, 9_000, source=5, target=6) == 2 * 6 * 9_000
     shape = token_batches.Shape(8, 10, 10)
     monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
     monkeypatch.setattr(memory, "available", lambda: 10**10)
@@ -55,8 +57,10 @@ def test_each_of_several_workers_needs_its_share(monkeypatch):
     shape = token_batches.Shape(800, 25, 25)
     monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
     _set_dev(monkeypatch)
+    weights = describe.describe(hparams, 8).weight_bytes
     whole, quarter = (
-        sum(memory.needed(hparams, 8, batch=batch, source=25, target=25)) for batch in (800, 200)
+        weights + cost.activation_bytes(hparams, 8, batch=batch, source=25, target=25)
+        for batch in (800, 200)
     )
     monkeypatch.setattr(memory, "available", lambda: (whole + quarter) // 2)
     memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8, workers=4)
