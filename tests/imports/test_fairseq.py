@@ -82,6 +82,7 @@ def test_text_is_cut_as_by_subword_nmt(run_dir):
 TEXTS = ["a dog runs", " and  a\tdog ☃", "", "xx ss dogs"]
 
 
+@pytest.mark.slow
 def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
     exports.says_the_same(run_dir, tmp_path, TEXTS, extra_length=4, beam_size=3)
 

@@ -55,6 +55,7 @@ def run_dir(tmp_path_factory):
 TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
 
 
+@pytest.mark.slow
 def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path):
     assert output_dir.read(run_dir).run.vocabulary == "vocab.yml.marian"
     signatures, _ = exports.says_the_same(run_dir, tmp_path, TEXTS, extra_length=4, beam_size=3)

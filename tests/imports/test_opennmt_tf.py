@@ -78,6 +78,10 @@ def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path, spm)
     cutter = sentencepiece.SentencePieceProcessor(model_proto=spm)
     assert pieces == cutter.Encode("two dogs", out_type=str)
     assert [model.vocabulary.piece(i) for i in range(4)] == ["<blank>", "</s>", "<unk>", "<s>"]
+
+
+@pytest.mark.slow
+def test_its_export_takes_text(run_dir, tmp_path):
     exports.says_the_same(run_dir, tmp_path, TEXTS, extra_length=4, beam_size=3)
 
 

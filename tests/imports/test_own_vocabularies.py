@@ -64,7 +64,10 @@ def test_logits_are_the_frameworks(tmp_path, framework):
     np.testing.assert_allclose(found[:, -len(order) :], expected, atol=2e-5)
 
 
-@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(
+    "framework",
+    ["marian", *(pytest.param(name, marks=pytest.mark.slow) for name in ("fairseq", "opennmt_tf"))],
+)
 def test_an_export_takes_and_gives_text(tmp_path, framework):
     imported.write(FRAMEWORKS[framework](tmp_path)[0], tmp_path / "run")
     texts = ["a dog runs" if framework == "marian" else "a b  h zz", "", "d"]

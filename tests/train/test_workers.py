@@ -135,6 +135,7 @@ def test_two_workers_equal_one_and_survive_a_loss(start, tmp_path):
         np.testing.assert_allclose(value, theirs[name], atol=1e-5, err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_stop_of_one_stops_all_and_none_goes_on_without_the_chiefs_checkpoint(start, tmp_path):
     own = [tmp_path / "a", tmp_path / "b"]
     processes = start("worker", "worker", steps=100_000, output_dirs=own)
