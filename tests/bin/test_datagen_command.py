@@ -118,30 +118,3 @@ def test_mistakes_get_one_line(flags, status, message, tmp_path, capsys, monkeyp
     assert message in err
     assert len(err.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("train.target", "{0}/train.source has 201 lines, {0}/train.target has 1"),
-        ("dev.source", "{0}/dev.source has 1 lines, {0}/dev.target.gz has 9"),
-    ],
-)
-def test_unequal_sides_name_files_and_counts(corpus, tmp_path, capsys, name, message):
-    (corpus / f"{name}.gz").unlink(missing_ok=True)
-    (corpus / name).write_text("only one\n")
-    data_dir = tmp_path / "data"
-    status = _run("problem=parallel_text", f"raw_dir={corpus}", f"data_dir={data_dir}")
-    assert status == 1
-    err = capsys.readouterr().err.splitlines()[-1]
-    assert message.format(corpus) in err
-    assert not data_dir.exists()
-
-
-def test_a_data_dir_made_otherwise_is_refused(corpus, tmp_path, capsys):
-    flags = ["problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}"]
-    assert _run(*flags, "vocab_size=300") == 0
-    assert _run(*flags, "vocab_size=310", "drop_duplicates") == 1
-    err = capsys.readouterr().err.splitlines()[-1]
-    assert "vocab_size 300 -> 310, drop_duplicates False -> True" in err
-    assert _run(*flags, "vocab_size=310", "overwrite") == 0
