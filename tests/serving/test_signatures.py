@@ -32,24 +32,7 @@ def alone(model):
     return {text: model.translate([text])[0] for text in TEXTS}
 
 
-def test_answers_are_the_translators_and_differ(signatures, alone):
-    found = _call(signatures, TEXTS)
-    for place, text in enumerate(TEXTS):
-        _same(found, place, alone[text])
-    assert len(set(found["outputs"])) > 4
-    assert 0 < sum(found["truncated"]) < len(TEXTS)  # some are finished, some cut off
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_company_changes_nothing(signatures, alone, seed):
-    random = np.random.default_rng(seed)
-    texts = [TEXTS[i] for i in random.integers(0, len(TEXTS), 1 + 20 * seed)]
-    found = _call(signatures, texts)
-    for place, text in enumerate(texts):
-        _same(found, place, alone[text])
-
-
-def test_bad_items_have_answers_of_their_own_and_harm_no_other(signatures, model, alone, hostile):
+def test_answers_are_the_translators_and_bad_items_harm_no_other(signatures, model, alone, hostile):
     texts = [text.encode() for text in TEXTS]
     for place, bad in enumerate(hostile.values()):
         texts.insert(2 * place, bad)
@@ -58,12 +41,12 @@ def test_bad_items_have_answers_of_their_own_and_harm_no_other(signatures, model
         readable = text.decode("utf-8", "replace")
         _same(found, place, alone.get(readable) or model.translate([readable])[0])
         found["outputs"][place].decode()  # is UTF-8: REST could not say anything else
+    assert len(set(found["outputs"])) > 4
+    assert 0 < sum(found["truncated"]) < len(texts)  # some are finished, some cut off
     cut = [found["truncated"][texts.index(t)] for name, t in hostile.items() if "100,000" in name]
     assert cut == [True, True]
-    assert _call(signatures, [hostile["empty"], hostile["spaces"]])["outputs"].tolist() == [
-        b"",
-        b"",
-    ]
+    blank = _call(signatures, [hostile["empty"], hostile["spaces"]])
+    assert blank["outputs"].tolist() == [b"", b""]
 
 
 @pytest.mark.parametrize("name", ["serving_default", "nbest", "tokenize"])
@@ -116,28 +99,20 @@ def test_score_cuts_what_is_too_long(signatures, hostile):
     assert np.isfinite(found["log_probabilities"].numpy()).all()
 
 
-def test_ids_go_the_same_way_as_text(signatures, model):
-    tokens = _call(signatures, TEXTS, "tokenize")
-    found = signatures["from_ids"](ids=tf.constant(tokens["ids"]))
-    text = _call(signatures, TEXTS)
-    decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
-    assert decoded == text["outputs"].tolist()
-    np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
-    assert found["ids"].numpy()[:, -1].any()  # no wider than the longest
-
-
-def test_ids_are_read_up_to_eos_as_a_servers_padding_needs_it(signatures, model):
+@pytest.mark.parametrize("padding", ["PAD", "first id"])
+def test_ids_go_the_same_way_as_text(signatures, model, padding):
     """TensorFlow Serving widens a request's rows with the first element of its tensor."""
-    tokens = [model.vocabulary.encode(text) + [1] for text in TEXTS]
-    width = max(map(len, tokens))
-    padded = [row + row[:1] * (width - len(row)) for row in tokens]
-    found = signatures["from_ids"](ids=tf.constant(padded))
-    decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
     text = _call(signatures, TEXTS)
+    tokens = _call(signatures, TEXTS, "tokenize")["ids"]
+    if padding != "PAD":
+        tokens = np.where(tokens == 0, tokens[:, :1], tokens)
+    found = signatures["from_ids"](ids=tf.constant(tokens))
+    decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
     assert decoded == text["outputs"].tolist()
     np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
     for name in ("truncated", "input_truncated", "finished"):
         assert found[name].numpy().tolist() == text[name].tolist()
+    assert found["ids"].numpy()[:, -1].any()  # no wider than the longest
 
 
 @pytest.mark.parametrize(
