@@ -58,8 +58,9 @@ def write(
     text = "".join(f"{name}: {value}\n" for name, value in values.items())
     text += "dim-vocabs:\n  - 60\n  - 60\n"
     yml = np.frombuffer(text.encode() + b"\0", np.int8)
-    arrays: dict[str, Any] = _arrays(weights, pre_norm=pre_norm, tied=tied)
-    np.savez(folder / "model.npz", **arrays, **{"special:model.yml": yml})
+    arrays: dict[str, Any] = {"special:model.yml": yml}
+    arrays |= _arrays(weights, pre_norm=pre_norm, tied=tied)
+    np.savez(folder / "model.npz", **arrays)
     zeros = np.zeros([1, foreign_numbers.WIDTH])  # the decoder's first input
     weights["target"] = np.concatenate([weights["target"], zeros])
     start = len(weights["target"]) - 1

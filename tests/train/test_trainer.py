@@ -154,13 +154,13 @@ def test_fewer_steps_than_are_done_are_refused(tiny_data, trained, capsys):
 
 @pytest.fixture
 def no_training(monkeypatch):
-    """Let the trainer stop where all is prepared and written but the first checkpoint."""
+    """Let the trainer stop where all is prepared and written: at its first step."""
 
-    def fail(*_):
+    def fail(*_, **__):
         raise errors.UserError("as if the power had failed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint.Checkpoints, "restore_latest", fail)
+        patch.setattr(trainers.Training, "update", fail)
         yield patch
 
 
