@@ -87,28 +87,26 @@ def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkey
     assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-4")
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
-)
 def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
-    tiny_data, tmp_path, monkeypatch, capsys, number, status
+    tiny_data, tmp_path, monkeypatch, capsys
 ):
-    update = trainers.Training.update
+    update, done = trainers.Training.update, 0
 
     def update_and_signal(self, step, report, **more):
         update(self, step, report, **more)
-        if step == 2:
+        if step == done + 2:
             os.kill(os.getpid(), number)
 
-    flags = ["--train_steps=9", "--save_checkpoints_steps=9"]  # none but the signal's own is due
-    arguments = tiny_training.arguments(tiny_data, tmp_path, *flags)
-    with monkeypatch.context() as patch:
-        patch.setattr(trainers.Training, "update", update_and_signal)
-        assert trainer.main(arguments) == status
-    assert f"stopped by {number.name}" in capsys.readouterr().out
-    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2]
-    assert trainer.main([*arguments, "--train_steps=3"]) == 0
-    assert "from step 2 to 3" in capsys.readouterr().err
+    monkeypatch.setattr(trainers.Training, "update", update_and_signal)
+    flags = ["--train_steps=99", "--save_checkpoints_steps=99"]  # none but the signal's is due
+    signals = (signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)
+    for number, status in signals:
+        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *flags)) == status
+        printed = capsys.readouterr()
+        assert f"stopped by {number.name}" in printed.out
+        assert f"from step {done} to 99" in printed.err or not done
+        done += 2
+        assert checkpoint.list_checkpoints(tmp_path)[-1][0] == done
 
 
 def test_who_reads_the_progress_may_leave(tiny_data, tmp_path):
