@@ -104,8 +104,8 @@ def write(
         random_seed=1,
     )
     target = directory / "run"
-    output_dir.open_or_create(target, hparams=hparams, run=run, vocabulary_path=path)
+    written = output_dir.open_or_create(target, hparams=hparams, run=run, vocabulary_path=path)
     for step, seed in enumerate(seeds, start=1):
         weights = model(seed, vocab_size=vocab.size, hparams=hparams).named_variables()
-        checkpoint.write_weights(str(target / f"ckpt-{step}"), weights)
+        checkpoint.write_weights(str(target / f"ckpt-{step}"), weights, written.identity)
     return target

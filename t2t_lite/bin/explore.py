@@ -102,7 +102,7 @@ def _of_export() -> "export_explorer.ExportExplorer":
         loaded,
         name=f"{loaded.path} of {record['checkpoint']}",
         options=record["options"],
-        is_parser=record.get("task") == "parsing",  # early exports do not say
+        is_parser=record["task"] == "parsing",
         references=references,
     )
 

@@ -143,7 +143,7 @@ def _given_vocabulary(
         )
     run = output_dirs.read(options.vocab_from)
     vocab = any_vocabulary.load(run.vocabulary_path)
-    if problem.task != (run.run.task or "translation"):
+    if problem.task != run.run.task:
         raise errors.UserError(
             f"--vocab_from={options.vocab_from} has learnt {run.run.task}, not {problem.task}: its "
             f"vocabulary cannot spell {problem.base_name}"

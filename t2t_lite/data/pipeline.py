@@ -238,12 +238,12 @@ def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
     """Return the records of the shard called `name`.
 
     A saved iterator holds what goes into its functions, here names: the folder is added where
-    nothing is saved any more, so that data may be moved. Checkpoints of 0.1.0 hold paths, of which
-    the name is taken. TFRecordDataset has a function of its own, into which the path would go.
+    nothing is saved any more, so that data may be moved. TFRecordDataset has a function of its own,
+    into which the path would go.
     """
 
     def read(name: tf.Tensor) -> tf.data.Dataset:
-        path = tf.strings.join([folder + os.sep, tf.strings.regex_replace(name, ".*/", "")])
+        path = tf.strings.join([folder + os.sep, name])
         records = tf.raw_ops.TFRecordDataset(
             filenames=path, compression_type="", buffer_size=tf.constant(_READ_BYTES, tf.int64)
         )

@@ -179,8 +179,6 @@ def _results(entry: Any, number: int) -> dict[int, Result]:
     match entry:
         case [int(window), int(place), str(text), *marks] if window == number:
             return {place: Result(text, tuple(mark for mark in marks if isinstance(mark, str)))}
-        case [int(place), str(text)]:  # as they were before they had numbers and marks
-            return {place: Result(text)}
     return {}
 
 

@@ -121,7 +121,7 @@ class Translator:
         """
         run = output_dir.read(os.fspath(path))
         decode_options = options.for_model(run.hparams, **changes)
-        task = catalog.task_of_run(run.run.task, any_vocabulary.load(run.vocabulary_path))
+        task = catalog.task_class(run.run.task)(any_vocabulary.load(run.vocabulary_path))
         parts = checkpoint.separate(checkpoint_path) if checkpoint_path else [None]
         models, prefixes = [], []
         for part in parts:

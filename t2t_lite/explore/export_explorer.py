@@ -72,8 +72,7 @@ class ExportExplorer:
             "has_search": False,
             "has_tokens": False,
             "missing": MISSING,
-            # Early exports do not have them all.
-            "options": {name: self._options[name] for name in names if name in self._options},
+            "options": {name: self._options[name] for name in names},
             "max_source_length": self._options["max_source_length"],
             "examples": explorer.examples(self._references),
         }
@@ -125,7 +124,7 @@ class ExportExplorer:
             ((log_probability, length),) = self._export.score([text], [target])
         how = decode_options.DecodeOptions(
             alpha=self._options["alpha"],
-            length_penalty=self._options.get("length_penalty", "gnmt"),
+            length_penalty=self._options["length_penalty"],
         )
         penalty = float(search_tree.length_penalty(length, how))
         return {

@@ -56,26 +56,17 @@ class Best:
 
     def _read(self) -> tuple[int, float, Mapping[str, Any]]:
         """Return step, score and measure of what is kept."""
-        nothing = 0, float("-inf"), self._measure
         try:
             kept = json.loads(self._file.read_text("utf-8"))
             step, score = int(kept["step"]), float(kept["score"])
-            measure = kept.get("measure")
-            if not math.isfinite(score) or not isinstance(measure, dict | None):
+            measure = kept["measure"]
+            if not math.isfinite(score) or not isinstance(measure, dict):
                 raise ValueError(f"score {score}, measure {measure}")
         except FileNotFoundError:
-            return nothing
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+            return 0, float("-inf"), self._measure
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise errors.UserError(
                 f"{self._file} is damaged: {error}; remove {self._directory} and the best is "
                 "chosen anew"
             ) from error
-        if measure is not None:
-            return step, score, measure
-        # Version 0.1.0 wrote no measure; its loss, negated, was below 0, and 0 of an empty split.
-        if score == 0:
-            return nothing
-        is_loss = self._measure["score"] == "loss"
-        as_now = (score < 0) == is_loss
-        other = {**self._measure, "score": "a score of decoded sentences" if is_loss else "loss"}
-        return step, score, self._measure if as_now else other
+        return step, score, measure

@@ -19,7 +19,6 @@ import tensorflow as tf
 
 from t2t_lite import errors
 from t2t_lite.run import identity as identities
-from t2t_lite.run import output_dir
 
 # What TensorFlow raises for a truncated, corrupt or foreign checkpoint file.
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
@@ -55,10 +54,10 @@ class Checkpoints:
         self._identity = identity
         self._keep = keep
         parts = {"model": dict(variables), "optimizer": dict(slots)}
-        # What is restored: checkpoints of 0.1.0 have no identity.
         self._without_position = tf.train.Checkpoint(**parts)
         parts[data_name] = data
         self._data_name = data_name
+        # What is restored: the identity of a checkpoint is compared, not taken.
         self._checkpoint = tf.train.Checkpoint(**parts)
         whole = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
         self.has_position = True
@@ -109,11 +108,10 @@ class Checkpoints:
                 parts = self._checkpoint if self.has_position else self._without_position
                 restored = parts.restore(prefix).assert_existing_objects_matched()
                 restored.expect_partial()  # the identity is read below
-                found = identity_of(prefix)
             except _DAMAGE as error:
                 reasons[prefix] = str(error).strip().partition("\n")[0]
             else:
-                _refuse_difference(prefix, self._identity, found)
+                check_identity(prefix, self._identity)
                 return step, list(reasons)
         if reasons:
             newest, reason = next(iter(reasons.items()))
@@ -178,24 +176,24 @@ def separate(checkpoint_paths: str) -> list[str]:
     return paths
 
 
-def identity_of(prefix: str) -> identities.Identity | None:
-    """Return what a checkpoint's weights mean, None where nothing says it.
-
-    Checkpoints of 0.1.0 do not say it themselves: it is that of the output_dir around them.
-    """
+def identity_of(prefix: str) -> identities.Identity:
+    """Return what a checkpoint's weights mean; UserError where it does not say it."""
     reader = _read(prefix, tf.train.load_checkpoint)
-    if reader.has_tensor(_IDENTITY):
-        return identities.from_text(reader.get_tensor(_IDENTITY).decode("utf-8"))
-    folder = pathlib.Path(prefix).parent
-    for directory in (folder, folder.absolute().parent):  # an output_dir, or its averaged/ or best/
-        if (directory / output_dir.RUN_FILE).exists():
-            return output_dir.read(directory).identity
-    return None
+    if not reader.has_tensor(_IDENTITY):
+        raise errors.UserError(
+            f"{prefix} is not a checkpoint of t2t-lite (it has no identity); t2t-lite-import reads "
+            "those of other frameworks"
+        )
+    return identities.from_text(reader.get_tensor(_IDENTITY).decode("utf-8"))
 
 
 def check_identity(prefix: str, expected: identities.Identity) -> None:
-    """Raise UserError where a checkpoint's weights are known to mean something else."""
-    _refuse_difference(prefix, expected, identity_of(prefix))
+    """Raise UserError where a checkpoint's weights mean something else."""
+    if difference := expected.difference(identity_of(prefix)):
+        raise errors.UserError(
+            f"{prefix} holds the weights of another model ({difference}); give a checkpoint of "
+            "the same vocabulary and hparams"
+        )
 
 
 def restore_weights(
@@ -257,19 +255,12 @@ def read_weights(prefix: str) -> dict[str, Any]:
     return _read(prefix, read)
 
 
-def write_weights(
-    prefix: str, weights: Mapping[str, Any], identity: identities.Identity | None = None
-) -> None:
-    """Write weights alone as a checkpoint that `restore_weights` reads.
-
-    Without an identity it is, as those of 0.1.0, that of the output_dir around it.
-    """
+def write_weights(prefix: str, weights: Mapping[str, Any], identity: identities.Identity) -> None:
+    """Write weights alone as a checkpoint that `restore_weights` reads."""
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
-    parts: dict[str, Any] = {"model": variables}
-    if identity is not None:
-        parts["identity"] = _text_variable(identity.to_text())
+    identity_text = _text_variable(identity.to_text())
     with _explain_failure(pathlib.Path(prefix)):
-        tf.train.Checkpoint(**parts).write(prefix)
+        tf.train.Checkpoint(model=variables, identity=identity_text).write(prefix)
 
 
 def write_only(
@@ -305,16 +296,6 @@ def fingerprint(prefix: str) -> str:
     It is made from the index, which has a checksum of every tensor.
     """
     return hashlib.sha256(pathlib.Path(f"{prefix}.index").read_bytes()).hexdigest()[:16]
-
-
-def _refuse_difference(
-    prefix: str, expected: identities.Identity, found: identities.Identity | None
-) -> None:
-    if found and (difference := expected.difference(found)):
-        raise errors.UserError(
-            f"{prefix} holds the weights of another model ({difference}); give a checkpoint of "
-            "the same vocabulary and hparams"
-        )
 
 
 def _read(prefix: str, read: Callable[[str], Any]) -> Any:

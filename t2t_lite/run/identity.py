@@ -42,10 +42,8 @@ def of(hparams: config.HParams, vocabulary_path: pathlib.Path) -> Identity:
 
 
 def from_text(text: str) -> Identity:
-    """Return what `to_text` wrote; hparams that there were not then have their defaults."""
-    values = json.loads(text)
-    model = config.model(config.HParams()) | values["model"]
-    return Identity(vocabulary=values["vocabulary"], model=model)
+    """Return what `to_text` wrote."""
+    return Identity(**json.loads(text))
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -33,16 +33,14 @@ class Run:
 
     Where each side has a vocabulary of its own the file holds both, and `vocab_size` is that of
     targets; that of sources is in the hparams.
-
-    What is None was not recorded yet when the run was written.
     """
 
     problem: str
-    task: str | None = None
+    task: str
     data_dir: str
-    data_sha256: str | None = None  # of vocabulary and training shards
+    data_sha256: str | None = None  # of vocabulary and training shards; None: an imported model
     vocabulary: str
-    vocabulary_sha256: str | None = None
+    vocabulary_sha256: str = ""  # `open_or_create` records it
     vocab_size: int
     hparams_set: str
     precision: str
@@ -68,7 +66,7 @@ class OutputDir:
     def identity(self) -> identity.Identity:
         """Return what the run's weights mean; UserError where the vocabulary was changed."""
         found = identity.of(self.hparams, self.vocabulary_path)
-        if found.vocabulary != (self.run.vocabulary_sha256 or found.vocabulary):
+        if found.vocabulary != self.run.vocabulary_sha256:
             raise errors.UserError(
                 f"{self.vocabulary_path} is not the vocabulary that the run was trained with: its "
                 f"SHA-256 begins with {identity.shown(found.vocabulary)}, that of "

@@ -29,7 +29,7 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
 def require_processor(path: str | os.PathLike[str]) -> None:
     """Raise UserError where an exported version multiplies as this processor cannot."""
     if (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists():
-        products.require_precision(recorded(path)["options"].get("precision", "float32"))
+        products.require_precision(recorded(path)["options"]["precision"])
 
 
 class Output(NamedTuple):
@@ -89,7 +89,7 @@ class Exported:
     def _ask(
         self, signature: str, names: Sequence[str], **texts: Sequence[str]
     ) -> dict[str, np.ndarray]:
-        """Return the outputs of these names; UserError where the export does not have them."""
+        """Return the outputs of these names; UserError where the export takes no texts."""
         if any(isinstance(column, str) for column in texts.values()):
             raise TypeError("expected a list of texts, got one text")
         if signature not in self._loaded.signatures:
@@ -101,15 +101,8 @@ class Exported:
             )
             for name, column in texts.items()
         }
-        function = self._loaded.signatures[signature]
-        missing = set(names) - function.structured_outputs.keys()
-        if missing:
-            raise errors.UserError(
-                f"{self.path} was exported by an earlier version, which does not say "
-                f"{min(missing)}: export the run again"
-            )
-        answer = function(**data)
-        return {name: tensor.numpy() for name, tensor in answer.items()}
+        answer = self._loaded.signatures[signature](**data)
+        return {name: answer[name].numpy() for name in names}
 
 
 def _output(text: bytes, score, truncated, input_truncated, finished) -> Output:

@@ -18,7 +18,7 @@ def load(
     """
     prefix = checkpoint.resolve(source)
     of_source = checkpoint.identity_of(prefix)
-    if of_source and of_source.vocabulary != identity.vocabulary:
+    if of_source.vocabulary != identity.vocabulary:
         old, new = of_source.vocabulary, identity.vocabulary
         raise errors.UserError(
             f"--warm_start_from={source} was trained with another vocabulary (SHA-256 "
@@ -33,7 +33,7 @@ def load(
             "this model's; give a model of like size"
         )
     remarks = [f"warm start: {count} of {len(variables)} weights from {prefix}"]
-    if of_source and (difference := of_source.difference(identity)):
+    if difference := of_source.difference(identity):
         remarks.append(f"warm start: the model is another one: {difference}")
     if missing:
         remarks.append(f"warm start: keep their random start: {', '.join(missing)}")

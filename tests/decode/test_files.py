@@ -250,18 +250,6 @@ def test_a_lost_line_of_a_journal_changes_no_output(tmp_path):
     assert (tmp_path / f"out{first}.partial.1").exists()  # with what was behind it
 
 
-def test_a_journal_of_the_earlier_form_is_gone_on_with(tmp_path):
-    lines = ["a", "b", "c"]
-    with journal.Journal(tmp_path / "out", {"name": "job"}) as kept:
-        kept.begin(lines)
-    with (tmp_path / "out.partial").open("a") as file:
-        file.write('\n[1, "B"]\n[2, "to')
-    with journal.Journal(tmp_path / "out", {"name": "job"}) as kept:
-        assert kept.begin(lines) == {1: journal.Result("B")}
-        kept.add([(0, journal.Result("A")), (2, journal.Result("C"))])
-        assert list(kept.outputs()) == ["A", "B", "C"]
-
-
 def _translation(*texts):
     return translator.Translation(
         hypotheses=tuple(

@@ -7,7 +7,7 @@ import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.decode import options, products, translator
-from t2t_lite.run import checkpoint
+from t2t_lite.run import checkpoint, output_dir
 
 TEXTS = [*tiny_run.SENTENCES, "", "zebra", " \t ", "x"]
 
@@ -241,7 +241,8 @@ def test_from_output_dir(tmp_path, translate):
     assert len(named.models) == 2
     assert named.options == _options(alpha=0.0)
     assert named.name != newest.name
-    checkpoint.write_weights(f"{path}/ckpt-2", checkpoint.read_weights(f"{path}/ckpt-1"))
+    weights, identity = checkpoint.read_weights(f"{path}/ckpt-1"), output_dir.read(path).identity
+    checkpoint.write_weights(f"{path}/ckpt-2", weights, identity)
     written_anew = translator.Translator.from_output_dir(path)
     assert written_anew.name == newest.name
     assert written_anew.fingerprint != newest.fingerprint

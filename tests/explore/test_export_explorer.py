@@ -21,7 +21,7 @@ class _Export:
 
 
 def _explorer(*outputs):
-    options = {"alpha": 0.6, "max_source_length": 9}
+    options = {"alpha": 0.6, "length_penalty": "gnmt", "max_source_length": 9}
     return export_explorer.ExportExplorer(_Export(*outputs), name="export/1", options=options)
 
 

@@ -125,7 +125,7 @@ def test_resolve_finds_prefix_folder_and_newest(tmp_path):
 def test_a_fingerprint_tells_contents_apart(tmp_path):
     fingerprints = []
     for value in (1.0, 1.0, 2.0):
-        checkpoint.write_weights(str(tmp_path / "ckpt-1"), {"a/b": np.full([3], value)})
+        checkpoint.write_weights(str(tmp_path / "ckpt-1"), {"a/b": np.full([3], value)}, IDENTITY)
         fingerprints.append(checkpoint.fingerprint(str(tmp_path / "ckpt-1")))
     assert fingerprints[0] == fingerprints[1] != fingerprints[2]
 
@@ -214,15 +214,10 @@ def test_weights_of_another_model_are_refused_wherever_their_copy_lies(tmp_path,
         again.restore_latest()
 
 
-def test_an_old_checkpoint_is_of_the_output_dir_around_it(tmp_path):
-    run = output_dir.read(tiny_run.write(tmp_path))
-    for folder in (run.path, run.path / "averaged"):
-        prefix = str(folder / "ckpt-1")
-        checkpoint.write_weights(prefix, {"a/b": np.zeros(3)})
-        assert checkpoint.identity_of(prefix) == run.identity
-    alone = str(tmp_path / "alone/ckpt-1")
-    checkpoint.write_weights(alone, {"a/b": np.zeros(3)})
-    assert checkpoint.identity_of(alone) is None
+def test_a_checkpoint_without_identity_is_refused(tmp_path):
+    prefix = tf.train.Checkpoint(model=tf.Variable(0.0)).write(str(tmp_path / "ckpt-1"))
+    with pytest.raises(errors.UserError, match="is not a checkpoint of t2t-lite"):
+        checkpoint.identity_of(prefix)
 
 
 def test_what_killed_processes_left_goes(tmp_path):
@@ -273,24 +268,6 @@ def test_scores_of_other_measures_are_not_compared(tmp_path, measure, difference
 
 
 @pytest.mark.parametrize(
-    ("score", "measure", "is_kept"),
-    [
-        (30.0, BLEU, True),
-        (-1.5, {"score": "loss"}, True),
-        (30.0, {"score": "loss"}, False),
-        (-1.5, BLEU, False),
-        (-0.0, BLEU, False),  # of an empty dev split
-    ],
-)
-def test_a_best_of_0_1_0_is_of_what_its_sign_says(tmp_path, score, measure, is_kept):
-    (tmp_path / "best").mkdir()
-    (tmp_path / "best" / "best.json").write_text(json.dumps({"step": 7, "score": score}))
-    kept = best.Best(tmp_path, measure=measure, identity=IDENTITY)
-    assert (kept.step == 7 and not kept.difference) == is_kept
-    assert bool(kept.difference) == (score != 0 and not is_kept)
-
-
-@pytest.mark.parametrize(
     "content",
     [
         *("", "[]", "{}", "\0", "3", '{"step": 1, "score": null}', '{"step": 1, "score": NaN}'),
@@ -326,7 +303,7 @@ def test_an_ensemble_is_of_one_vocabulary_and_one_function(tmp_path):
             with pytest.raises(errors.UserError, match=rf"of another model \({name} "):
                 translator.Translator.from_output_dir(run, path)
     extra = {**weights, "encoder_norm/scale": np.ones(16)}  # as a pre-norm model has
-    checkpoint.write_weights(f"{tmp_path}/extra/ckpt-2", extra)
+    checkpoint.write_weights(f"{tmp_path}/extra/ckpt-2", extra, own)
     with pytest.raises(errors.UserError, match="has beside the model's own encoder_norm/scale"):
         translator.Translator.from_output_dir(run, f"{tmp_path}/extra/ckpt-2")
     assert translator.Translator.from_output_dir(run, f"{run}/ckpt-1,{run}/ckpt-2")

@@ -67,22 +67,10 @@ def test_another_run_is_refused_with_what_differs_and_the_way_out(run, changes, 
     assert [path.read_bytes() for path in sorted(run.path.glob("*.json"))] == before
 
 
-@pytest.mark.parametrize("is_old", [False, True])
-def test_another_vocabulary_of_the_same_name_and_size_is_refused(run, tmp_path, is_old):
-    if is_old:  # a run.json of 0.1.0
-        text = (run.path / "run.json").read_text()
-        lines = [line for line in text.splitlines() if "sha256" not in line]
-        (run.path / "run.json").write_text("\n".join(lines))
-        assert output_dir.read(run.path).run.vocabulary_sha256 is None
+def test_another_vocabulary_of_the_same_name_and_size_is_refused(run, tmp_path):
     with pytest.raises(errors.UserError, match=r"\(vocabulary \w+ -> \w+\)") as caught:
         _open(run, vocabulary_path=_other_vocabulary(tmp_path))
     assert "warm_start_from" not in str(caught.value)  # of other tokens
-
-
-def test_an_old_run_is_given_what_it_did_not_record(run):
-    assert _open(run, data_sha256="ab").run.data_sha256 == "ab"
-    with pytest.raises(errors.UserError, match="training data ab -> cd"):
-        _open(run, data_sha256="cd")
 
 
 def test_a_vocabulary_that_was_changed_in_the_output_dir_is_named(run, tmp_path):
