@@ -1,30 +1,14 @@
 """A whole experiment whose processes are killed equals one that nobody disturbed."""
 
-import importlib.util
-import pathlib
-import sys
-
 import pytest
 
+from scripts import chaos
 from t2t_lite import errors
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def chaos():
-    """Return the script as a module."""
-    path = pathlib.Path(__file__).parents[1] / "scripts" / "chaos.py"
-    spec = importlib.util.spec_from_file_location("chaos", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["chaos"] = module  # where dataclasses look for it
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_killed_and_started_again_is_undisturbed(chaos, tmp_path):
+def test_killed_and_started_again_is_undisturbed(tmp_path):
     scale = chaos.Scale(
         kills=1, killed=("datagen", "trainer"), pairs=2_000, train_steps=12, lines=20
     )
@@ -42,7 +26,7 @@ def test_killed_and_started_again_is_undisturbed(chaos, tmp_path):
     ]
 
 
-def test_a_folder_that_holds_something_is_left_alone(chaos, tmp_path):
+def test_a_folder_that_holds_something_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("mine")
     with pytest.raises(errors.UserError, match="not empty"):
         chaos.run(tmp_path, chaos.Scale())

@@ -14,7 +14,6 @@ from t2t_lite import machine
     ("groups", "files", "cores"),
     [
         ("0::/", {"cpu.max": "200000 100000"}, 2),  # docker run --cpus=2
-        ("0::/", {"cpu.max": "150000 100000"}, 2),
         ("0::/", {"cpu.max": "5000 100000"}, 1),
         ("0::/", {"cpu.max": "max 100000"}, 96),
         ("0::/a.slice/b.service", {"a.slice/cpu.max": "300000 100000"}, 3),  # of the group above
@@ -29,11 +28,7 @@ from t2t_lite import machine
             {"cpu,cpuacct/cpu.cfs_quota_us": "400000", "cpu,cpuacct/cpu.cfs_period_us": "100000"},
             4,
         ),
-        (
-            "4:cpu:/x",
-            {"cpu/x/cpu.cfs_quota_us": "-1", "cpu/x/cpu.cfs_period_us": "100000"},
-            96,
-        ),
+        ("4:cpu:/x", {"cpu/x/cpu.cfs_quota_us": "-1", "cpu/x/cpu.cfs_period_us": "1000"}, 96),
         ("", {}, 96),
         ("0::/", {"cpu.max": "nonsense"}, 96),
         ("0::/", {"cpu.max": "1 0"}, 96),
@@ -50,19 +45,19 @@ def test_a_quota_limits_the_cores(tmp_path, monkeypatch, groups, files, cores):
     assert machine.cores() == cores
 
 
-def test_a_system_without_affinity_or_groups_counts_all(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("affinity", "count", "cores"), [({3, 5}, 8, 2), (None, 10, 10), (None, None, 1)]
+)
+def test_without_a_quota_those_count_that_the_process_may_use(
+    tmp_path, monkeypatch, affinity, count, cores
+):
     monkeypatch.setattr(machine, "_ROOT", tmp_path)
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: 10)
-    assert machine.cores() == 10
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert machine.cores() == 1
-
-
-def test_the_process_may_be_bound_to_fewer(tmp_path, monkeypatch):
-    monkeypatch.setattr(machine, "_ROOT", tmp_path)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3, 5}, raising=False)
-    assert machine.cores() == 2
+    monkeypatch.setattr(os, "cpu_count", lambda: count)
+    if affinity:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda pid: affinity, raising=False)
+    else:  # as on macOS
+        monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    assert machine.cores() == cores
 
 
 _FAULTS_OF_A_SECOND_ARRAY = """

@@ -1,9 +1,7 @@
 """scripts/to_ctranslate2.py: what it refuses, and that CTranslate2 then says what we say."""
 
 import dataclasses
-import importlib.util
 import json
-import pathlib
 
 import foreign_numbers
 import marian_numbers
@@ -12,21 +10,10 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
+from scripts import to_ctranslate2
 from t2t_lite import errors
 from t2t_lite.decode import translator
 from t2t_lite.imports import imported, marian, opennmt_tf
-
-SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "to_ctranslate2.py"
-
-
-@pytest.fixture(scope="module")
-def script():
-    spec = importlib.util.spec_from_file_location("to_ctranslate2", SCRIPT)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _model(folder, *more):
@@ -38,7 +25,7 @@ def _model(folder, *more):
     return folder
 
 
-def test_only_a_model_is_replaced(script, run_dir, tmp_path):
+def test_only_a_model_is_replaced(run_dir, tmp_path):
     file = tmp_path / "file"
     file.write_text("precious")
     other = tmp_path / "other"
@@ -47,21 +34,19 @@ def test_only_a_model_is_replaced(script, run_dir, tmp_path):
     for target in (run_dir, file, other, _model(tmp_path / "kept", "notes.txt")):
         before = sorted(target.rglob("*"))
         with pytest.raises(errors.UserError, match="it would be lost"):
-            script.convert(str(run_dir), str(target))
+            to_ctranslate2.convert(str(run_dir), str(target))
         assert sorted(target.rglob("*")) == before
-    script._check_replaceable(tmp_path / "new")
-    script._check_replaceable(_model(tmp_path / "model"))
+    to_ctranslate2._check_replaceable(tmp_path / "new")
+    to_ctranslate2._check_replaceable(_model(tmp_path / "model"))
 
 
 @pytest.mark.parametrize("change", [{"d_v": 4}, {"d_k": 4}, {"d_k": 4, "d_v": 4}])
-def test_heads_that_ctranslate2_does_not_have_are_refused(
-    script, run_dir, tmp_path, monkeypatch, change
-):
-    run = script.output_dir.read(run_dir)
+def test_heads_that_ctranslate2_does_not_have_are_refused(run_dir, tmp_path, monkeypatch, change):
+    run = to_ctranslate2.output_dir.read(run_dir)
     changed = dataclasses.replace(run, hparams=dataclasses.replace(run.hparams, **change))
-    monkeypatch.setattr(script.output_dir, "read", lambda path: changed)
+    monkeypatch.setattr(to_ctranslate2.output_dir, "read", lambda path: changed)
     with pytest.raises(errors.UserError, match="only heads of the size d_model / num_heads"):
-        script.convert(str(run_dir), str(tmp_path / "target"))
+        to_ctranslate2.convert(str(run_dir), str(tmp_path / "target"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -89,10 +74,10 @@ def _write_own_vocabularies(folder):
 @pytest.mark.parametrize(
     "write", [_write_fairseq, _write_opennmt_tf, _write_marian, _write_own_vocabularies]
 )
-def test_ctranslate2_says_of_imported_models_what_we_say(script, tmp_path, write):
+def test_ctranslate2_says_of_imported_models_what_we_say(tmp_path, write):
     ctranslate2 = pytest.importorskip("ctranslate2")
     imported.write(write(tmp_path), tmp_path / "run")
-    script.convert(str(tmp_path / "run"), str(tmp_path / "target"))
+    to_ctranslate2.convert(str(tmp_path / "run"), str(tmp_path / "target"))
     converted = ctranslate2.Translator(str(tmp_path / "target"))
     model = translator.Translator.from_output_dir(tmp_path / "run", beam_size=1, alpha=0.0)
     vocabularies = model.vocabulary, model.vocabulary.targets
@@ -114,14 +99,14 @@ def test_ctranslate2_says_of_imported_models_what_we_say(script, tmp_path, write
     assert config["add_source_eos"] is bool(end)
 
 
-def test_ctranslate2_says_what_we_say(script, run_dir, tmp_path):
+def test_ctranslate2_says_what_we_say(run_dir, tmp_path):
     ctranslate2 = pytest.importorskip("ctranslate2")
     target = _model(tmp_path / "target")
-    script.convert(str(run_dir), str(target))
+    to_ctranslate2.convert(str(run_dir), str(target))
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
     assert json.loads((target / "config.json").read_text())["add_source_eos"] is True
     tokens = json.loads((target / "shared_vocabulary.json").read_text())
-    script._check_replaceable(target)  # so that it can be converted again
+    to_ctranslate2._check_replaceable(target)  # so that it can be converted again
     model = translator.Translator.from_output_dir(run_dir, beam_size=1, alpha=0.0, extra_length=60)
     vocab = model.vocabulary
     pieces = [[vocab.piece(i) for i in vocab.encode(text)] for text in tiny_run.SENTENCES]
