@@ -1,6 +1,7 @@
 """A tiny corpus and how to train on it: what tests of the trainer share."""
 
 import pathlib
+import sys
 
 from t2t_lite import registry
 from t2t_lite.data import generate
@@ -24,6 +25,11 @@ def arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]
         "--eval_sentences=0",
         *more,
     ]
+
+
+def command(arguments: list[str]) -> list[str]:
+    """Return what starts a process of the trainer."""
+    return [sys.executable, "-m", "t2t_lite.bin.trainer", *arguments[1:]]
 
 
 def generate_data(folder: pathlib.Path, *, backwards: bool = False) -> pathlib.Path:

@@ -28,13 +28,8 @@ pytestmark = pytest.mark.integration
 
 
 def _start(arguments: list[str]) -> subprocess.Popen:
-    code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments[1:]],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    command = tiny_training.command(arguments)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def _wait_for(path: pathlib.Path, process: subprocess.Popen) -> None:
@@ -405,10 +400,7 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("this system lets no user mount a file system")
     flags = ["--train_steps=8", "--save_checkpoints_steps=2"]
-    code = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
-    train = shlex.join(
-        [sys.executable, "-c", code, *tiny_training.arguments(tiny_data, output, *flags)[1:]]
-    )
+    train = shlex.join(tiny_training.command(tiny_training.arguments(tiny_data, output, *flags)))
     script = f"{mount} && {train}; echo status $?; ls {output}; "
     script += f"mount -o remount,size=64m none {output} && {train}; echo status $?; ls {output}"
     done = subprocess.run([*in_namespace, script], capture_output=True, text=True, check=False)

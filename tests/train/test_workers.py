@@ -8,17 +8,16 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import numpy as np
 import pytest
+import tiny_training
 
 from t2t_lite.run import checkpoint, output_dir
 
 pytestmark = pytest.mark.integration
 PATIENCE = 300  # seconds: the machine may be busy
-CODE = "import sys; from t2t_lite.bin import trainer; sys.exit(trainer.main(sys.argv))"
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ class Process:
         self._log = log
         with open(log, "w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", CODE, *arguments], env=environment, stdout=file, stderr=file
+                tiny_training.command(arguments), env=environment, stdout=file, stderr=file
             )
 
     @property
@@ -56,17 +55,8 @@ class Process:
 
 def _start(stack, data, folder, tasks, *, output_dirs=None, steps, more=()) -> list[Process]:
     """Start one process for each of `tasks`, types of TF_CONFIG; none: without a cluster."""
-    arguments = [
-        "--problem=parallel_text",
-        f"--data_dir={data}",
-        "--hparams_set=transformer_toy",
-        "--hparams=d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,"
-        "num_decoder_layers=1,batch_tokens=512,max_buckets=1,warmup_steps=10,dropout=0",
-        "--precision=float32",
-        "--save_checkpoints_steps=5",
-        "--eval_sentences=0",
-        f"--train_steps={steps}",
-    ]
+    flags = ["--save_checkpoints_steps=5", f"--train_steps={steps}"]
+    flags.append(f"--hparams={tiny_training.HPARAMS},dropout=0")
     ports = iter(_free_ports(len(tasks)))
     cluster = {
         kind: [f"127.0.0.1:{next(ports)}" for _ in range(tasks.count(kind))]
@@ -81,8 +71,10 @@ def _start(stack, data, folder, tasks, *, output_dirs=None, steps, more=()) -> l
             environment["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
         output = (output_dirs or [folder / "run"] * max(1, len(tasks)))[number]
         log = folder / f"{time.monotonic_ns()}.log"
-        own = [f"--output_dir={output}", *(more[number] if more else [])]
-        processes.append(Process([*arguments, *own], environment, log))
+        flags_of_all = [*flags, *(more[number] if more else [])]
+        processes.append(
+            Process(tiny_training.arguments(data, output, *flags_of_all), environment, log)
+        )
         stack.callback(processes[-1].end)
     return processes
 
@@ -164,5 +156,5 @@ def test_workers_with_other_flags_or_without_a_chief_do_not_begin(start, tmp_pat
     with output_dir.only_one(tmp_path / "run"):
         processes = start("chief", "worker", steps=5)
         _finish(processes, 1)
-    assert "-c: another process is at work in " in processes[0].output
+    assert "trainer.py: another process is at work in " in processes[0].output
     assert "another worker could not begin: another process is at work" in processes[1].output
