@@ -33,17 +33,23 @@ def expected():
 
 
 @pytest.fixture
-def pipe(run, monkeypatch, capsysbinary):
-    """Return a function that decodes what it gives as standard input."""
+def pipe(run, tmp_path, monkeypatch, capfdbinary):
+    """Return a function that decodes a text from standard input to standard output."""
+    stdin = os.dup(0)
 
     def pipe(*flags, text):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-        flags = ["--decode_from_file=-", "--decode_to_file=-", *flags]
-        status = decoder_command.main([NAME, f"--output_dir={run}", *flags])
-        out, err = capsysbinary.readouterr()
+        (tmp_path / "stdin").write_text(text, "utf-8")
+        with open(tmp_path / "stdin", "rb") as file:
+            os.dup2(file.fileno(), 0)
+            monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+            flags = ["--decode_from_file=-", "--decode_to_file=-", *flags]
+            status = decoder_command.main([NAME, f"--output_dir={run}", *flags])
+        out, err = capfdbinary.readouterr()
         return status, out.decode(), err.decode()
 
-    return pipe
+    yield pipe
+    os.dup2(stdin, 0)
+    os.close(stdin)
 
 
 def test_file_to_file(run, tmp_path, expected, capsys):
