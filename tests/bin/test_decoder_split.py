@@ -1,6 +1,5 @@
 """t2t-lite-decoder --split: whose language, and whose problem."""
 
-import pytest
 import tiny_run
 
 from t2t_lite import registry
@@ -24,7 +23,6 @@ def _write_run(folder, problem):
     return run
 
 
-@pytest.mark.integration
 def test_an_unknown_language_is_told_in_the_figures_own_lines(tmp_path, capsys):
     run = _write_run(tmp_path, "parallel_text")
     flags = [NAME, f"--output_dir={run}", "--split=dev", "--decode_hparams=beam_size=2"]

@@ -2,12 +2,9 @@
 
 import json
 
-import pytest
 import tiny_training
 
 from t2t_lite.bin import trainer
-
-pytestmark = pytest.mark.integration
 
 
 def _train(data, output, *more):

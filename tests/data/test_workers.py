@@ -31,7 +31,6 @@ def test_every_task_is_done_and_few_wait(tmp_path, num_workers):
     assert sorted(path.name for path in tmp_path.iterdir()) == [str(n) for n in range(9)]
 
 
-@pytest.mark.integration
 def test_a_worker_that_dies_is_told():
     with pytest.raises(errors.UserError, match="a worker process died"):
         list(workers.run(_die, [()] * 3, num_workers=2))

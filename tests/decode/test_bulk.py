@@ -8,7 +8,6 @@ from t2t_lite.decode import files
 from t2t_lite.text import text_files
 
 pytest.importorskip("apache_beam", reason="needs pip install 't2t-lite[beam]'")
-pytestmark = pytest.mark.integration
 
 PROCESSES = "direct_running_mode=multi_processing,direct_num_workers=2"
 LINES = ["a dog runs", "", "the dog sees a cat", "\ufeffa small green house", "it is"] * 21

@@ -35,7 +35,6 @@ def _by_name(hypotheses, references, language=""):
         ("fr", FRENCH, (35.7963, 36.6477, 38.9892, 62.5721, 37.03, 37.65)),
     ],
 )
-@pytest.mark.integration
 def test_agrees_with_the_original_tools(shared_data, language, output, figures):
     hypotheses = list(text_files.read_lines(shared_data / "bleu" / output))
     reference_file = shared_data / "bleu" / f"reference.en-{language}.gz"

@@ -240,7 +240,6 @@ def test_what_is_missing_is_said(tmp_path):
         tensor2tensor.read(tmp_path)
 
 
-@pytest.mark.integration
 def test_a_real_checkpoint_is_imported(shared_data, tmp_path, capsys):
     folder = shared_data / "t2t"
     (vocab,) = folder.glob("vocab.*")

@@ -10,8 +10,6 @@ import tiny_run
 import t2t_lite
 from t2t_lite.serving import export
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.parametrize(
     "changes",

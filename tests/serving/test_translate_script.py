@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.integration
 SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "translate.py"
 
 

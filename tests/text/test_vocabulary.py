@@ -113,7 +113,6 @@ def test_impossible_vocabularies_are_refused(corpus, size, message):
         vocabulary.train(corpus, size)
 
 
-@pytest.mark.integration
 def test_graph_tokenizer_agrees(vocab):
     texts = [*CORPUS[:4], *ODD]
     tokenizer = vocab.tokenizer()

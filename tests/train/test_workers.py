@@ -16,7 +16,6 @@ import tiny_training
 
 from t2t_lite.run import checkpoint, output_dir
 
-pytestmark = pytest.mark.integration
 PATIENCE = 300  # seconds: the machine may be busy
 
 
