@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_lite import registry
-from t2t_lite.train import schedule
+from t2t_lite.train import describe, schedule
 
 # Parameters in millions as printed and as counted. With a vocabulary of 41,000 all rows come out
 # within 0.52 M of what is printed, except big, whose 213 needs about 36,000.
@@ -33,7 +33,9 @@ def parameters(hparams, vocab_size):
 
 @pytest.mark.parametrize(("name", "printed", "computed"), [(n, *v) for n, v in TABLE_3.items()])
 def test_parameters_are_those_of_table_3(name, printed, computed):
-    count = parameters(registry.hparams(name), 41_000) / 1e6
+    hparams = registry.hparams(name)
+    assert describe.describe(hparams, 41_000).parameters == parameters(hparams, 41_000)
+    count = parameters(hparams, 41_000) / 1e6
     assert count == pytest.approx(printed, abs=0.52)
     assert count == pytest.approx(computed, abs=0.005)  # d_ff 1,100 would still round to c6's 53
 
@@ -60,6 +62,10 @@ def test_every_row_of_table_3_is_a_set():
         ("transformer_base", 4000, 6.99e-4),
         ("transformer_big", 4000, 4.94e-4),
         ("transformer_tiny", 2000, 5e-3),
+        ("transformer_parsing_4layer", 16_000, 0.5 * (1024 * 16_000) ** -0.5),
+        ("transformer_parsing_4layer_semisupervised", 4_000, 0.5 * (1024 * 4_000) ** -0.5),
+        ("transformer_parsing_small", 1_000, 3e-3),
+        ("transformer_parsing_toy", 400, 3e-3),
     ],
 )
 def test_peak_learning_rate(name, step, peak):
@@ -75,3 +81,4 @@ def test_peak_learning_rate(name, step, peak):
 
     assert rate(step) == pytest.approx(peak, rel=1e-3)
     assert rate(step) > max(rate(step - 1), rate(step + 1))
+    assert hparams.train_steps > step
