@@ -77,13 +77,6 @@ def test_checkpoints_of_another_pipeline_are_refused_with_a_way_out(tmp_path):
         other.restore_latest()
 
 
-def test_the_oldest_go(tmp_path):
-    made, _, _ = _checkpoints(tmp_path, keep=2)
-    for step in (1, 2, 3):
-        made.save(step)
-    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 3]
-
-
 def test_the_oldest_go_whether_tensorflow_knows_them_or_not(tmp_path):
     made, _, _ = _checkpoints(tmp_path, keep=2)
     made.save(1)
