@@ -10,26 +10,26 @@ class GeneratorOptions:
     """How `generate.generate` makes data; which pairs it drops is in text/cleaning.py."""
 
     vocab_size: int | None = fields.option(
-        None, "Entries of the vocabulary. Default: the problem's own number.", at_least=1
+        None, "Number of entries of the vocabulary. Default: the problem's.", at_least=1
     )
     vocab_from: str | None = fields.option(
         None,
-        "An output_dir, whose vocabulary is taken instead of learning one: to train it further, "
-        "as an imported model.",
+        "An output_dir. Use its vocabulary instead of learning one: to train its model further.",
     )
     num_workers: int | None = fields.option(
-        None, "Processes. Default: as many as there are cores.", at_least=1
+        None, "Number of processes. Default: the number of cores.", at_least=1
     )
     beam_pipeline_options: str | None = fields.option(
         None,
-        "Make the data on Apache Beam, with these of its options: "
-        "runner=FlinkRunner,parallelism=8. The data are the same. All its workers must see the "
-        "folders.",
+        "Make the same data on Apache Beam, with these pipeline options, e.g. "
+        "runner=FlinkRunner,parallelism=8. All workers must see the folders.",
     )
-    random_seed: int = fields.option(0, "Seed of the shuffle and of samples.")
-    overwrite: bool = fields.option(False, "Replace data that are already there.")
+    random_seed: int = fields.option(
+        0, "Random seed for shuffling and for the vocabulary's sample."
+    )
+    overwrite: bool = fields.option(False, "Replace existing data.")
     verify: bool = fields.option(
-        False, "Check finished data by every file's hash, not only by its size."
+        False, "Check every file's hash, not only its size, if the data exist already."
     )
 
     def __post_init__(self) -> None:

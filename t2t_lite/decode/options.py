@@ -21,63 +21,66 @@ class DecodeOptions:
     return_beams: int = fields.option(1, "Outputs of each input, best first.", at_least=1)
     strict_ends: bool = fields.option(
         False,
-        "Only the best beam_size extensions may end an output, as in fairseq and CTranslate2; if "
-        "not, any of the best 2 * beam_size, as in tensor2tensor.",
+        "true: only the best beam_size extensions of a step may end an output, as in fairseq and "
+        "CTranslate2. false: any of the best 2 * beam_size, as in tensor2tensor.",
     )
     length_penalty: LengthPenalty = fields.option(
         "gnmt",
-        "What an output's log-probability is divided by: ((5 + n) / 6)^alpha, or with power "
-        "n^alpha, as in fairseq and Marian.",
+        "Length penalty by which the log-probability of n tokens is divided. gnmt: "
+        "((5 + n) / 6)^alpha. power: n^alpha, as in fairseq and Marian.",
     )
     early_stop: bool = fields.option(
         False,
-        "A sentence is done with its first beam_size outputs, as in fairseq; if not, when no other "
-        "one can be better.",
+        "true: stop searching after the first beam_size finished outputs, as in fairseq. false: "
+        "stop when no unfinished output can become better.",
     )
-    min_length: int = fields.option(0, "The fewest tokens of an output, EOS included.", at_least=0)
+    min_length: int = fields.option(
+        0, "Smallest number of tokens in an output, EOS included.", at_least=0
+    )
     prefix: str = fields.option(
-        "", 'Every output begins with this text; with a comma in it, prefix="Ja, das".'
+        "", 'Text that every output begins with. If it has a comma: prefix="Ja, das".'
     )
     sampling: bool = fields.option(
-        False, "Draw return_beams outputs at random, instead of searching."
+        False, "Draw return_beams outputs at random instead of searching."
     )
     temperature: float = fields.option(
-        1.0, "Of sampling: below 1 the probable becomes more probable.", above=0
+        1.0, "Sampling temperature: below 1 favours likely tokens, above 1 unlikely ones.", above=0
     )
     top_k: int = fields.option(
-        0, "Sample from this many of the likeliest tokens; 0: from all.", at_least=0
+        0, "Sample from this many of the likeliest tokens. 0: from all.", at_least=0
     )
     top_p: float = fields.option(
         1.0,
-        "Sample from the fewest tokens that together have this probability.",
+        "Sample from the smallest set of tokens whose probabilities add up to this.",
         above=0,
         at_most=1,
     )
-    seed: int = fields.option(1, "Of sampling.", at_least=0)
+    seed: int = fields.option(1, "Random seed for sampling.", at_least=0)
     constrained: bool = fields.option(
-        True, "A parser's outputs are trees; false: search freely, then repair."
+        True,
+        "Parsers only. true: search among trees. false: search freely, then repair the output.",
     )
     token_scores: bool = fields.option(
-        False, "Tell the log-probability of every token of an output."
+        False, "Also return the log-probability of every output token (see --jsonl)."
     )
     alignments: bool = fields.option(
-        False, "Tell which input token each output token attended to most."
+        False, "Also return the input token that each output token attends to most (see --jsonl)."
     )
     max_source_length: int = fields.option(
         512,
-        "The most tokens that are read of an input; if the model learnt from longer ones, as many "
-        "as there.",
+        "Longer inputs are cut to this many tokens. Default: 512, or the run's max_length if that "
+        "is larger.",
         at_least=1,
     )
-    batch_size: int = fields.option(128, "Sentences of a batch, at most.", at_least=1)
+    batch_size: int = fields.option(128, "Largest number of sentences in a batch.", at_least=1)
     batch_tokens: int = fields.option(
-        4096, "Source tokens of a batch, padding included, at most.", at_least=1
+        4096, "Largest number of source tokens in a batch, padding included.", at_least=1
     )
     precision: Precision = fields.option(
         "float32",
-        "Precision of matrix products. mixed: the decoder's in bfloat16, and the best candidates "
-        "scored again in float32. bfloat16: all of them, and the weights. Both are fast where the "
-        "processor has bfloat16. mixed_int8: large ones in 8-bit integers, the rest in float32; "
+        "Precision of matrix products. mixed: the decoder's in bfloat16, with the best candidates "
+        "scored again in float32. bfloat16: all of them and the weights. Both are fast on "
+        "processors with bfloat16. mixed_int8: large ones in 8-bit integers, the rest in float32; "
         "the fastest on processors with AVX512 VNNI, AVX VNNI or AMX.",
     )
 

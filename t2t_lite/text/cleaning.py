@@ -19,12 +19,14 @@ class Cleaning:
 
     drop_empty: bool = fields.option(True, "Drop pairs with an empty side.")
     max_length: int = fields.option(
-        0, "Drop pairs with more subwords than this on a side; 0: none.", at_least=0
+        0, "Drop pairs with more subwords than this on either side. 0: no limit.", at_least=0
     )
     max_length_ratio: float = fields.option(
-        0.0, "Drop pairs with a side this many times longer than the other; 0: none.", at_least=0
+        0.0,
+        "Drop pairs where one side has more than this many times the subwords of the other. 0: no limit.",
+        at_least=0,
     )
-    drop_duplicates: bool = fields.option(False, "Drop all but the first of equal pairs.")
+    drop_duplicates: bool = fields.option(False, "Drop pairs that occurred before.")
 
     def __post_init__(self) -> None:
         fields.check(self)

@@ -10,44 +10,51 @@ from t2t_lite import fields
 class TrainerOptions:
     """How one call of the trainer runs; the model and its recipe are in HParams."""
 
-    eval_frequency: int = fields.option(1000, "Steps between evaluations.", at_least=1)
+    eval_frequency: int = fields.option(
+        1000, "Steps between evaluations on the dev split.", at_least=1
+    )
     eval_sentences: int = fields.option(
-        500, "Dev sentences that each evaluation decodes for its score; 0: none.", at_least=0
+        500, "Dev sentences that each evaluation decodes for a score. 0: only the loss.", at_least=0
     )
     early_stopping_patience: int = fields.option(
-        0, "Evaluations without a better dev score after which to stop; 0: never.", at_least=0
+        0, "Stop after this many evaluations without a better dev score. 0: never.", at_least=0
     )
     save_checkpoints_secs: float = fields.option(
-        600, "Seconds between checkpoints; the paper wrote them every 10 minutes.", at_least=0
+        600, "Seconds between checkpoints (the paper: 10 minutes).", at_least=0
     )
     save_checkpoints_steps: int = fields.option(
-        0, "Steps between checkpoints, used instead of seconds if it is not 0.", at_least=0
+        0, "Steps between checkpoints. 0: use --save_checkpoints_secs.", at_least=0
     )
-    keep_checkpoint_max: int = fields.option(20, "How many checkpoints stay.", at_least=1)
+    keep_checkpoint_max: int = fields.option(20, "How many recent checkpoints to keep.", at_least=1)
     warm_start_from: str | None = fields.option(
-        None, "An output_dir or checkpoint whose weights a new run takes."
+        None, "An output_dir or checkpoint: a new run starts from its weights."
     )
     max_skipped_steps: int = fields.option(
-        0, "How many steps without a finite gradient to skip before stopping.", at_least=0
+        0, "How many steps with a NaN or infinite gradient to skip before stopping.", at_least=0
     )
-    profile: bool = fields.option(False, "Write a TensorFlow profile of ten steps.")
+    profile: bool = fields.option(False, "Profile ten steps for TensorBoard.")
     strategy: Literal["auto", "one_device", "mirrored", "multi_worker"] = fields.option(
-        "auto", "How to use several devices."
+        "auto",
+        "How to use several devices. auto: all GPUs of this machine, or all workers of TF_CONFIG.",
     )
-    xla: Literal["auto", "on", "off"] = fields.option("auto", "Compile; auto: on GPUs.")
+    xla: Literal["auto", "on", "off"] = fields.option(
+        "auto", "Compile steps with XLA. auto: on GPUs."
+    )
     precision: Literal["auto", "float32", "bfloat16"] = fields.option(
-        "auto", "Of the matrix products; auto: bfloat16 where the hardware has it."
+        "auto", "Precision of matrix products. auto: bfloat16 where the hardware has it."
     )
     tf32: bool = fields.option(
         True,
-        "GPUs of compute capability 8 and above multiply float32 with 10 bits of mantissa, several "
-        "times as fast as with all 23.",
+        "On GPUs of compute capability 8 and above, multiply float32 with 10 bits of mantissa "
+        "instead of 23: several times as fast.",
     )
-    random_seed: int = fields.option(1, "Of weights, data order and dropout.", at_least=0)
+    random_seed: int = fields.option(
+        1, "Random seed for weights, data order and dropout.", at_least=0
+    )
     deterministic: bool = fields.option(
         False,
-        "Make GPUs add numbers in a fixed order, so that each run gives the same bits. This is "
-        "slower; a CPU does it anyway.",
+        "Make GPUs add in a fixed order, so that each run gives the same bits. Slower; CPUs always "
+        "do it.",
     )
 
     def __post_init__(self) -> None:
