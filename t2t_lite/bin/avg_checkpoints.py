@@ -2,7 +2,7 @@
 
   t2t-lite-avg-checkpoints --output_dir=run
 
-writes run/averaged/; decode with --checkpoint_path=run/averaged.
+writes the average to run/averaged. Decode with --checkpoint_path=run/averaged.
 """
 
 import sys
@@ -14,16 +14,20 @@ from t2t_lite import errors
 from t2t_lite.bin import command
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("output_dir", None, "The run; averaged/ is made in it.", flag_values=FLAGS)
+command.define_strings(FLAGS, output_dir="The run. The average is written to output_dir/averaged.")
 flags.DEFINE_integer(
     "num_last_checkpoints",
     None,
-    "How many of the newest; default: the run's averaged_checkpoints, or as many as there are.",
+    "How many of the newest checkpoints to average. Default: the run's averaged_checkpoints, or "
+    "all if there are fewer.",
     lower_bound=1,
     flag_values=FLAGS,
 )
 flags.DEFINE_list(
-    "checkpoints", [], "These instead: path prefixes, or steps of output_dir.", flag_values=FLAGS
+    "checkpoints",
+    [],
+    "Average these checkpoints instead: steps of output_dir or paths, separated by commas.",
+    flag_values=FLAGS,
 )
 
 
@@ -47,10 +51,9 @@ def _average() -> None:
     wanted = FLAGS.num_last_checkpoints or run.hparams.averaged_checkpoints
     if FLAGS.checkpoints:
         prefixes = [_prefix(text, checkpoints) for text in FLAGS.checkpoints]
-    elif FLAGS.num_last_checkpoints:
-        prefixes = averaging.last_checkpoints(run.path, wanted)
     else:
-        prefixes = averaging.last_checkpoints(run.path, min(wanted, len(checkpoints)))
+        count = FLAGS.num_last_checkpoints or min(wanted, len(checkpoints))
+        prefixes = averaging.last_checkpoints(run.path, count)
     written = averaging.average(prefixes, run.path, run.identity)
     print(f"{written}: the mean of {len(prefixes)} checkpoints, {prefixes[0]} to {prefixes[-1]}")
     if not FLAGS.checkpoints and len(prefixes) < wanted:

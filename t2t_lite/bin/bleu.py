@@ -10,22 +10,18 @@ import json
 import sys
 from collections.abc import Sequence
 
-from absl import flags
-
 from t2t_lite.bin import command
 from t2t_lite.text import text_files
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("translation", None, "File of translations, one a line.", flag_values=FLAGS)
-flags.DEFINE_string("reference", None, "File of references, one a line.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "target_language",
-    None,
-    "Code of the target language, such as de, for the Moses tokenizer of bleu_moses and "
-    "bleu_compound_split. Without it they follow the English rules, and say so.",
-    flag_values=FLAGS,
+command.define_strings(
+    FLAGS,
+    translation="File of translations, one per line.",
+    reference="File of references, one per line.",
+    target_language="Language code of the translations, e.g. de: bleu_moses and "
+    "bleu_compound_split depend on it. Default: English rules.",
 )
-flags.DEFINE_bool("json", False, "Print one JSON object instead of lines.", flag_values=FLAGS)
+command.define_bools(FLAGS, json="Print one JSON object instead of lines.")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +53,7 @@ def _print_scores() -> None:
 
 
 def _read_texts(paths: Sequence[str]) -> list[list[str]]:
-    """Read the files, warn of lossy lines, and insist on as many lines in each."""
+    """Read the files; check that they have equally many lines, warn of bytes that are not UTF-8."""
     from t2t_lite.evaluate import bleu
 
     texts = {path: list(text_files.read_lines(path)) for path in paths}
@@ -66,8 +62,8 @@ def _read_texts(paths: Sequence[str]) -> list[list[str]]:
         num_lossy = sum(text_files.REPLACEMENT in line for line in lines)
         if num_lossy:
             print(
-                f"{path}: {num_lossy:,} of {len(lines):,} lines are not valid UTF-8; they are "
-                "scored with U+FFFD for what cannot be read",
+                f"{path}: {num_lossy:,} of {len(lines):,} lines are not valid UTF-8; invalid "
+                "bytes are scored as U+FFFD",
                 file=sys.stderr,
             )
     return [texts[path] for path in paths]

@@ -1,10 +1,10 @@
-"""What every command shares: its flags, fast help, one-line errors.
+"""What every command shares: common flags, fast help, one-line errors.
 
-A command module defines its flags on its own FlagValues, so that several can live in one process,
-and hands one function to `run`:
+A command module defines its flags on its own FlagValues, so that one process can hold several
+commands, and passes one function to `run`:
 
     FLAGS = command.new_flags()
-    flags.DEFINE_string("output_dir", None, "...", flag_values=FLAGS)
+    command.define_strings(FLAGS, output_dir="...")
     command.define_flags(FLAGS, options.TrainerOptions)
 
     def main(argv=None):
@@ -22,7 +22,7 @@ import os
 import sys
 import textwrap
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from absl import flags
@@ -31,18 +31,18 @@ from t2t_lite import errors, fields, quiet, registry
 
 _USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
-_NAMES_WIDTH = 34  # of the column of names in a table of fields
-_MAY_BE_REMOTE = ("data_dir", "raw_dir")  # flags of folders that may be elsewhere (data/remote)
+_NAMES_WIDTH = 34  # of the first column of `table`
+_MAY_BE_REMOTE = ("data_dir", "raw_dir")  # flags that take gs://bucket/folder (data/remote)
 
 _Options = TypeVar("_Options")
 
 
 @contextlib.contextmanager
 def quiet_import() -> Iterator[None]:
-    """Import TensorFlow without a word, and without looking for garbage.
+    """Import TensorFlow silently, with the garbage collector off.
 
-    Its libraries print while they are imported; TF_CPP_MIN_LOG_LEVEL does not reach that. None of
-    the million objects that come to stay is garbage, and to look for some took a sixth of the time.
+    TF_CPP_MIN_LOG_LEVEL does not silence what its libraries print at import. The import creates a
+    million objects that all stay; looking for garbage among them took a sixth of the time.
     """
     is_first = "tensorflow" not in sys.modules
     if is_first:
@@ -52,35 +52,43 @@ def quiet_import() -> Iterator[None]:
             yield
     finally:
         if is_first:
-            gc.freeze()  # nor is any of it looked at later
+            gc.freeze()  # later collections skip these objects, too
             gc.enable()
 
 
 def new_flags() -> flags.FlagValues:
-    """Return empty flags that know --help, --registry_help and --t2t_usr_dir."""
+    """Return FlagValues with --help, --registry_help and --t2t_usr_dir."""
     values = flags.FlagValues()
-    flags.DEFINE_bool("help", False, "Show this text.", flag_values=values, short_name="h")
-    flags.DEFINE_bool(
-        "registry_help", False, "List the problems and hparams sets.", flag_values=values
-    )
-    flags.DEFINE_string(
-        "t2t_usr_dir", None, "A folder of your own problems and hparams sets.", flag_values=values
-    )
+    flags.DEFINE_bool("help", False, "Show this help.", flag_values=values, short_name="h")
+    define_bools(values, registry_help="List all problems and hyperparameter sets.")
+    define_strings(values, t2t_usr_dir="Folder with problems and hyperparameter sets of your own.")
     return values
 
 
-_COMMON_FLAGS = tuple(new_flags())
+def define_strings(values: flags.FlagValues, **helps: str) -> None:
+    """Define a flag that takes text for each name=help; without a value it is None."""
+    for name, text in helps.items():
+        flags.DEFINE_string(name, None, text, flag_values=values)
 
 
-def define_checkpoint_path(values: flags.FlagValues) -> None:
-    """Define --checkpoint_path, of commands that take a run's weights."""
-    flags.DEFINE_string(
-        "checkpoint_path",
-        None,
-        "A checkpoint, or a folder of which the newest is taken (output_dir/averaged), or several, "
-        "separated by commas, as an ensemble. Default: the newest of output_dir.",
-        flag_values=values,
+def define_bools(values: flags.FlagValues, **helps: str) -> None:
+    """Define a flag that is false unless given for each name=help."""
+    for name, text in helps.items():
+        flags.DEFINE_bool(name, False, text, flag_values=values)
+
+
+def define_run(values: flags.FlagValues) -> None:
+    """Define --output_dir and --checkpoint_path, for commands that use a run's weights."""
+    define_strings(
+        values,
+        output_dir="The run: a folder written by t2t-lite-trainer or t2t-lite-import.",
+        checkpoint_path="A checkpoint, or a folder whose newest checkpoint is used (e.g. "
+        "output_dir/averaged). Several, separated by commas, form an ensemble. Default: the newest "
+        "in output_dir.",
     )
+
+
+_COMMON_FLAGS = tuple(new_flags())
 
 
 def define_flags(values: flags.FlagValues, options_class: type) -> None:
@@ -95,13 +103,13 @@ def define_flags(values: flags.FlagValues, options_class: type) -> None:
 
 
 def options(values: flags.FlagValues, options_class: type[_Options]) -> _Options:
-    """Return the options that the parsed flags of `define_flags` ask for."""
+    """Return an options dataclass from the parsed flags of `define_flags`."""
     names = [field.name for field in dataclasses.fields(options_class)]  # pyright: ignore[reportArgumentType]
     return options_class(**{name: values[name].value for name in names})
 
 
 def table(options_class: type) -> str:
-    """Return a table of an options dataclass, for the help of a flag that changes its fields."""
+    """Return a table of a dataclass's fields, for the help of a flag such as --decode_hparams."""
     rows = []
     for field in dataclasses.fields(options_class):
         name = f"  {field.name}={_shown(field.default)}".ljust(_NAMES_WIDTH)
@@ -116,6 +124,13 @@ def table(options_class: type) -> str:
     return "\n".join(rows)
 
 
+def refuse(mistakes: Mapping[str, object]) -> None:
+    """Raise UserError with the first message whose value is true."""
+    for message, is_mistake in mistakes.items():
+        if is_mistake:
+            raise errors.UserError(message)
+
+
 def run(
     function: Callable[[], int | None],
     values: flags.FlagValues,
@@ -126,15 +141,15 @@ def run(
 ) -> int:
     """Parse the flags, call `function`, and turn a user's mistake into one line and a status.
 
-    Returns 0 (or what `function` returned), 1 for an error met at work, 2 for wrong flags, 130
-    after Ctrl-C, 141 where the reader of the output has left, as `head` does.
+    Returns 0 (or what `function` returned), 1 for an error while working, 2 for wrong flags, 130
+    after Ctrl-C, 141 if the reader of a pipe has closed it, as `head` does.
     """
     argv = list(sys.argv if argv is None else argv)
     name = os.path.basename(argv[0])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal may lack letters
+        sys.stdout.reconfigure(errors="replace")  # for terminals without UTF-8
     status = _USAGE_ERROR
     try:
         values.unparse_flags()
@@ -153,7 +168,7 @@ def run(
     except (flags.Error, errors.UserError) as error:
         return _fail(name, str(error), status=status)
     except BrokenPipeError:
-        quiet.silence(1)  # at the last flush, too
+        quiet.silence(1)  # so that the flush at exit does not fail
         return 141
     except OSError as error:  # a full disk, a path that is a folder, no permission
         return _fail(name, str(error), status=1)
@@ -169,8 +184,8 @@ def run(
 def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:
     """Return the command's docstring and its flags in the order of their definition.
 
-    The flags that all commands have come last. Of a flag's help the first line is wrapped, further
-    ones stay as they are.
+    The common flags come last. The first line of a flag's help is wrapped; further lines are
+    printed as they are.
     """
     own = [flag for flag in values if flag not in _COMMON_FLAGS]
     lines = [f"{name}: {(doc or '').strip()}", "", "Flags:"]
@@ -184,7 +199,7 @@ def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:
 
 
 class _FieldParser(flags.ArgumentParser):
-    """Parses a flag as a field of an options dataclass is parsed elsewhere."""
+    """Parses a flag like the field of an options dataclass."""
 
     def __init__(self, field: dataclasses.Field):
         self._field = field
@@ -210,8 +225,7 @@ def _shown(default: Any) -> str:
 def _check_usage(
     values: flags.FlagValues, rest: Sequence[str], *, required: Sequence[str], name: str
 ) -> None:
-    """Raise UserError for arguments that are no flags, numbers and paths that are none, and for
-    missing flags."""
+    """Raise UserError for extra arguments, NaN, missing flags and unsupported remote paths."""
     if rest:
         raise errors.UserError(f"unexpected argument {rest[0]!r}; flags are --name=value")
     for flag in (values[flag] for flag in values):
@@ -220,8 +234,8 @@ def _check_usage(
         names_files = flag.name.endswith(("_dir", "_file")) and flag.name not in _MAY_BE_REMOTE
         if names_files and "://" in str(flag.value):
             raise errors.UserError(
-                f"flag --{flag.name}={flag.value}: expected a path of this machine; a bucket must "
-                "be mounted (gcsfuse, mount-s3, hdfs-fuse) or copied"
+                f"flag --{flag.name}={flag.value}: expected a local path; "
+                "mount the bucket (gcsfuse, mount-s3, hdfs-fuse) or copy it"
             )
     missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
     if missing:
@@ -237,7 +251,7 @@ def _registry_text() -> str:
     lines = []
     for title, table in (
         ("Problems", registry.problems()),
-        ("Hparams sets", registry.hparams_sets()),
+        ("Hyperparameter sets", registry.hparams_sets()),
     ):
         width = max(map(len, table))
         lines += ["", f"{title}:"]

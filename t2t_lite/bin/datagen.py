@@ -3,8 +3,7 @@
     t2t-lite-datagen --problem=toy_ende --data_dir=data
     t2t-lite-datagen --problem=parallel_text --raw_dir=my_corpus --data_dir=data
 
-After an interruption give the same command again: it does what is missing. When all is done it
-changes nothing.
+To resume an interrupted command, run it again. Once the data are complete it changes nothing.
 """
 
 import contextlib
@@ -13,8 +12,6 @@ import pathlib
 import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
-
-from absl import flags
 
 from t2t_lite import progress, registry
 from t2t_lite.bin import command
@@ -25,20 +22,12 @@ if TYPE_CHECKING:
     from t2t_lite.data import engine, manifest
 
 FLAGS = command.new_flags()
-flags.DEFINE_string(
-    "problem", None, "What to make, e.g. toy_ende; --registry_help lists all.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "data_dir", None, "Where the data go: a folder, or gs://bucket/data.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "raw_dir", None, "Folder with the raw text; the toy problems need none.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "tmp_dir",
-    None,
-    "Folder for unfinished work and for downloads, which stay there. Default: inside data_dir.",
-    flag_values=FLAGS,
+command.define_strings(
+    FLAGS,
+    problem="Name of the problem, e.g. toy_ende; --registry_help lists all.",
+    data_dir="Where to write the data: a folder, or an address such as gs://bucket/data.",
+    raw_dir="Folder with the raw text. The toy problems need none.",
+    tmp_dir="Folder for unfinished work and for downloads, which are kept. Default: in data_dir.",
 )
 command.define_flags(FLAGS, options.GeneratorOptions)
 command.define_flags(FLAGS, cleaning.Cleaning)

@@ -4,8 +4,8 @@
   t2t-lite-decoder --output_dir=run --split=test
   t2t-lite-decoder --output_dir=run --decode_interactive
 
-One output line for every input line, in order; "-" is the standard input or output. If a command
-that writes a file is interrupted, give it again, and it does the lines that are missing.
+Writes one output line for every input line, in the same order. To resume an interrupted command
+that writes a file, run it again: it translates the missing lines.
 """
 
 import contextlib
@@ -13,8 +13,6 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-
-from absl import flags
 
 from t2t_lite import errors, progress, registry
 from t2t_lite.bin import command, prompt
@@ -25,64 +23,30 @@ if TYPE_CHECKING:
     from t2t_lite.decode import files, formats, translator
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
-command.define_checkpoint_path(FLAGS)
-flags.DEFINE_string(
-    "decode_from_file", None, "The text, one sentence a line; may be compressed.", flag_values=FLAGS
+command.define_run(FLAGS)
+command.define_strings(
+    FLAGS,
+    decode_from_file='Input text, one sentence per line; may be compressed. "-": standard input.',
+    decode_to_file='Where to write outputs. "-": standard output.',
+    decode_hparams="Decoding options, as name=value,name=value. The run has its own values of the "
+    f"first three:\n{command.table(options.DecodeOptions)}",
+    split="Decode this split of the run's problem (dev or test) and print its scores.",
+    target_language="Language code of --split's targets, e.g. de, for scores after Moses "
+    "tokenization. Default: the problem's; English rules for parallel_text, which has none.",
+    data_dir="Data folder for --split. Default: the one the model was trained on.",
+    score_file="Score these outputs of the lines of --decode_from_file (or lines of input, tab, "
+    "output). Writes log-probability, loss per token and number of tokens, separated by tabs.",
+    beam_pipeline_options="Decode --decode_from_file on Apache Beam with these pipeline options, "
+    "e.g. runner=FlinkRunner,parallelism=8. Writes files of 20,000 lines, "
+    "<decode_to_file>-00000-of-00050. All workers must see the files and the output_dir.",
 )
-flags.DEFINE_string("decode_to_file", None, "Where the outputs go.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "decode_hparams",
-    "",
-    f"How to decode, as name=value with commas between; the first three are the run's own unless "
-    f"given:\n{command.table(options.DecodeOptions)}",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
-    "split", None, "Decode this split of the problem and print its scores.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "target_language",
-    None,
-    "Code of the split's target language, such as de, for the Moses-tokenized scores; default: the "
-    "problem's. parallel_text does not know its own: they then follow the English rules, and say "
-    "so.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
-    "data_dir", None, "Where the split is. Default: where training read it.", flag_values=FLAGS
-)
-flags.DEFINE_bool("decode_interactive", False, "Translate what you type.", flag_values=FLAGS)
-flags.DEFINE_bool(
-    "stream", False, "From a pipe: answer each line at once, not in batches.", flag_values=FLAGS
-)
-flags.DEFINE_bool(
-    "jsonl",
-    False,
-    "Write JSON, one object a line: text, score, tokens, whether input or output was cut; with "
-    "--decode_hparams=token_scores=true,alignments=true those too.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_bool(
-    "moses_nbest",
-    False,
-    "Write a line for each output: the input's number from 0 ||| text ||| score.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
-    "score_file",
-    None,
-    "Given outputs to score, one for each line of --decode_from_file (or lines of input, tab, "
-    "output): writes log-probability, loss of a token and tokens, with tabs between.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
-    "beam_pipeline_options",
-    None,
-    "Decode the plain file --decode_from_file on Apache Beam, with these of its options: "
-    "runner=FlinkRunner,parallelism=8. The outputs are files of 20,000 lines, <decode_to_file>"
-    "-00000-of-00050. All workers must see the files and the output_dir.",
-    flag_values=FLAGS,
+command.define_bools(
+    FLAGS,
+    decode_interactive="Translate what you type at a prompt.",
+    stream="Translate each line of standard input as soon as it arrives, not in batches.",
+    jsonl="Write one JSON object per line: text, score, number of tokens, whether input or output "
+    "was cut, and what --decode_hparams=token_scores=true,alignments=true add.",
+    moses_nbest="Write one line per output: line number from 0 ||| text ||| score.",
 )
 
 
@@ -93,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run() -> None:
     _check_flags()
-    changes = options.parse(FLAGS.decode_hparams)
+    changes = options.parse(FLAGS.decode_hparams or "")
     if FLAGS.beam_pipeline_options is not None:
         _decode_on_beam(changes)
         return
@@ -129,32 +93,31 @@ def _check_flags() -> None:
         "--decode_interactive": FLAGS.decode_interactive,
         "--score_file": FLAGS.score_file,
     }
-    given = [name for name, value in tasks.items() if value]
-    if len(given) != 1:
-        raise errors.UserError(
-            f"expected one of {', '.join(tasks)}; got {' and '.join(given) or 'none'}"
-        )
-    if given[0] in ("--decode_from_file", "--score_file") and not FLAGS.decode_to_file:
-        raise errors.UserError(f'{given[0]} needs --decode_to_file ("-" is the standard output)')
-    if FLAGS.decode_interactive and FLAGS.decode_to_file:
-        raise errors.UserError(
-            "--decode_interactive answers on the screen: leave out --decode_to_file"
-        )
-    if FLAGS.score_file == FLAGS.decode_from_file == "-":
-        raise errors.UserError("the standard input is one file: --score_file or --decode_from_file")
-    if FLAGS.stream and (FLAGS.decode_from_file, FLAGS.decode_to_file) != ("-", "-"):
-        raise errors.UserError("--stream needs --decode_from_file=- and --decode_to_file=-")
-    if FLAGS.jsonl and FLAGS.moses_nbest:
-        raise errors.UserError("--jsonl or --moses_nbest: the output has one form")
-    if (FLAGS.jsonl or FLAGS.moses_nbest) and not FLAGS.decode_from_file:
-        raise errors.UserError("--jsonl and --moses_nbest are for --decode_from_file")
-    files = {FLAGS.decode_from_file, FLAGS.decode_to_file}
-    if FLAGS.beam_pipeline_options is not None and (
-        given != ["--decode_from_file"] or "-" in files
-    ):
-        raise errors.UserError("--beam_pipeline_options is for --decode_from_file=FILE to a file")
-    if (FLAGS.jsonl or FLAGS.moses_nbest) and FLAGS.score_file:
-        raise errors.UserError("--jsonl and --moses_nbest do not go with --score_file")
+    task, *others = [name for name, value in tasks.items() if value] or ["none"]
+    if others or task == "none":
+        got = " and ".join([task, *others])
+        raise errors.UserError(f"expected one of {', '.join(tasks)}; got {got}")
+    source, target = FLAGS.decode_from_file, FLAGS.decode_to_file
+    decodes_file = task == "--decode_from_file"
+    on_beam = FLAGS.beam_pipeline_options is not None
+    mistakes = {
+        f'{task} needs --decode_to_file ("-" is the standard output)': (
+            not target and (decodes_file or task == "--score_file")
+        ),
+        "--score_file and --decode_from_file cannot both be the standard input": (
+            FLAGS.score_file == source == "-"
+        ),
+        "--stream needs --decode_from_file=- and --decode_to_file=-": (
+            FLAGS.stream and (source, target) != ("-", "-")
+        ),
+        "--jsonl and --moses_nbest: give one of them, with --decode_from_file": (
+            FLAGS.jsonl + FLAGS.moses_nbest > (1 if decodes_file else 0)
+        ),
+        "--beam_pipeline_options needs --decode_from_file=FILE and --decode_to_file=FILE": (
+            on_beam and (not decodes_file or "-" in (source, target))
+        ),
+    }
+    command.refuse(mistakes)
 
 
 def _form() -> "formats.Form":
@@ -195,7 +158,7 @@ def _decode_file(model: "translator.Translator") -> None:
 
 
 def _stream(model: "translator.Translator") -> None:
-    """Answer each line of the standard input as soon as it comes."""
+    """Answer each line of the standard input as soon as it arrives."""
     from t2t_lite.decode import files
 
     write, report = files.writer(model, _form()), files.Report()
@@ -240,20 +203,18 @@ def _decode_split(model: "translator.Translator") -> None:
 def _score(model: "translator.Translator") -> None:
     from t2t_lite.decode import files
 
-    scores = _path(FLAGS.score_file)
+    scores, target = _path(FLAGS.score_file), FLAGS.decode_to_file
     source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
-    if FLAGS.decode_to_file != "-":
-        for path in filter(None, (scores, source)):
-            files.refuse_one_file(path, FLAGS.decode_to_file)
+    for path in filter(None, (scores, source)):
+        if target != "-":
+            files.refuse_one_file(path, target)
     pairs, total = files.read_pairs(scores, source), files.count_lines(scores)
     with _progress() as show:
-        if FLAGS.decode_to_file == "-":
+        if target == "-":
             report = files.Report(total=total)
             _write(files.score_pairs(model, pairs, report, progress=show))
         else:
-            report = files.score_file(
-                model, pairs, FLAGS.decode_to_file, total=total, progress=show
-            )
+            report = files.score_file(model, pairs, target, total=total, progress=show)
     print(
         f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
         file=sys.stderr,
@@ -273,7 +234,7 @@ def _write(lines: Iterable[str]) -> None:
 
 
 def _summarize(report: "files.Report") -> None:
-    """Print what was done, and what a reader of the output should know."""
+    """Print speed and remarks."""
     seconds = max(report.seconds, 1e-9)
     print(
         f"{report.lines:,} lines, {report.seconds:,.1f} s: "
@@ -284,12 +245,12 @@ def _summarize(report: "files.Report") -> None:
 
 
 def _print_remarks(report: "files.Report") -> None:
-    """Print, a line each, what a reader of the output should know."""
+    """Print how many lines were resumed, damaged, cut or repaired."""
     remarks = {
         "came from the interrupted run before": report.resumed,
-        "are not valid UTF-8; what cannot be read was taken as U+FFFD": report.lossy,
+        "are not valid UTF-8; invalid bytes were read as U+FFFD": report.lossy,
         "have an output cut off at the length limit": report.unfinished,
-        "have an output that was no tree and was repaired": report.repaired,
+        "have an output that was not a tree and was repaired": report.repaired,
     }
     for remark, count in remarks.items():
         if count:
@@ -297,22 +258,22 @@ def _print_remarks(report: "files.Report") -> None:
     if report.truncated:
         numbers = ", ".join(map(str, report.truncated_lines))
         more = ", ..." if report.truncated > len(report.truncated_lines) else ""
-        which = f": {numbers}{more}" if numbers else ""  # Beam names none
+        which = f": {numbers}{more}" if numbers else ""  # Beam does not number lines
         print(
             f"{report.truncated:,} lines were longer than max_source_length and were cut{which}",
             file=sys.stderr,
         )
     if report.kept_as:
         print(
-            "what an interrupted run of other lines or other settings left, or a damaged one, is "
-            f"in {report.kept_as}",
+            "the interrupted run before had other lines or settings, or is damaged: see "
+            f"{report.kept_as}",
             file=sys.stderr,
         )
 
 
 @contextlib.contextmanager
 def _progress() -> Iterator["files.Progress"]:
-    """Yield what shows a report of work under way."""
+    """Yield a function that shows a report of work under way."""
     with progress.Progress("sentences", stream=sys.stderr) as shown:
 
         def show(report: "files.Report") -> None:

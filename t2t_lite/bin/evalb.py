@@ -1,10 +1,11 @@
-"""Score predicted trees against gold ones, line for line, by the rules of EVALB.
+"""Score predicted trees against gold trees, line by line, by the rules of EVALB.
 
-Each line holds one Penn-style tree; an empty line or "(())" in the predictions is a sentence
-without a parse (skipped), one that is no tree counts as an error. Tags decide which words count as
-punctuation, so both files need them; the decoder's XX is none. Prints recall, precision and F1 of
-the labelled brackets, complete match, crossing and tagging, over all sentences and over those up to
-the cut-off. Files may be compressed.
+Each line holds one Penn Treebank tree. In the predictions an empty line or "(())" is a sentence
+without a parse (skipped); a line that is not a tree counts as an error. Both files need
+part-of-speech tags, since tags decide which words are punctuation; the decoder's tag XX is not
+punctuation. Prints recall, precision and F1 of labelled brackets, complete match, crossing brackets
+and tagging accuracy, for all sentences and for those up to the cut-off length. Files may be
+compressed.
 """
 
 import dataclasses
@@ -12,24 +13,23 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 
-from absl import flags
-
 from t2t_lite import errors
 from t2t_lite.bin import command
 from t2t_lite.parsing import evalb, trees
 from t2t_lite.text import text_files
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("gold", None, "The gold trees, one a line.", flag_values=FLAGS)
-flags.DEFINE_string("predicted", None, "The predicted trees, one a line.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "params",
-    None,
-    "An EVALB parameter file; without it those of COLLINS.prm apply, the usual ones for the WSJ.",
-    flag_values=FLAGS,
+command.define_strings(
+    FLAGS,
+    gold="File of gold trees, one per line.",
+    predicted="File of predicted trees, one per line.",
+    params="EVALB parameter file. Default: COLLINS.prm, which is usual for the WSJ.",
 )
-flags.DEFINE_bool("json", False, "Print one JSON object instead of lines.", flag_values=FLAGS)
-flags.DEFINE_bool("per_sentence", False, "Add the counts of each sentence.", flag_values=FLAGS)
+command.define_bools(
+    FLAGS,
+    json="Print one JSON object instead of a table.",
+    per_sentence="Add the counts of each sentence.",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -70,7 +70,7 @@ def _gold_trees(path: str) -> Iterator[Sequence[trees.Tree]]:
 
 
 def _predicted_trees(path: str, unreadable: dict[int, str]) -> Iterator[evalb.Prediction]:
-    """Yield what each line holds; None, with the reason kept, where that is no tree."""
+    """Yield each line's trees, or None where it has no tree; `unreadable` gets the reason."""
     for number, line in enumerate(text_files.read_lines(path), 1):
         try:
             yield _trees(line, path, number)

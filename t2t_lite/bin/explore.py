@@ -1,13 +1,12 @@
-"""Look at what a trained model does: translations, attention, the search, parses, in a browser.
+"""Show a trained model's translations, attention, search and parses in a browser.
 
   t2t-lite-explore --output_dir=run
   t2t-lite-explore --output_dir=run --text="A dog runs." --html=out.html
   t2t-lite-explore --output_dir=run --decode_from_file=in.en --html=out.html
   t2t-lite-explore --export_dir=export
 
-The first serves a page on this machine until it is interrupted; those with --html write one HTML
-file that opens from a disk, with no server and no network. For an export the page shows outputs,
-scores and parses only, since an export answers with no more.
+The first serves a page on this machine until interrupted. Those with --html write one HTML file
+that needs neither server nor network. An export has outputs, scores and parses only.
 """
 
 import os
@@ -30,33 +29,23 @@ if TYPE_CHECKING:
     Answers = explorer.Explorer | export_explorer.ExportExplorer
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("output_dir", None, "What t2t-lite-trainer wrote.", flag_values=FLAGS)
-flags.DEFINE_string("export_dir", None, "What t2t-lite-exporter wrote, instead.", flag_values=FLAGS)
-command.define_checkpoint_path(FLAGS)
-flags.DEFINE_string(
-    "decode_hparams",
-    "",
-    "How to decode, as t2t-lite-decoder has it; return_beams is beam_size unless given.",
-    flag_values=FLAGS,
+command.define_run(FLAGS)
+command.define_strings(
+    FLAGS,
+    export_dir="An export, written by t2t-lite-exporter, instead of a run.",
+    decode_hparams="Decoding options, as for t2t-lite-decoder. Default of return_beams: beam_size.",
+    data_dir="Data folder of --split. Default: the one the run was trained on.",
+    html="Write this HTML file instead of serving the page.",
+    text="The text to show in --html.",
+    decode_from_file="File of the texts to show in --html, one per line.",
+    target="Show this output of --text instead of the model's best.",
 )
 flags.DEFINE_string(
-    "split", "test", "Texts to choose from, with their references.", flag_values=FLAGS
+    "split", "test", "Offer the texts of this split as examples.", flag_values=FLAGS
 )
-flags.DEFINE_string(
-    "data_dir",
-    None,
-    "Where the split is. Default: where a run's training read it.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string("host", "127.0.0.1", "Where to listen.", flag_values=FLAGS)
-flags.DEFINE_integer("port", 8765, "0 takes a free one.", 0, 65535, flag_values=FLAGS)
-flags.DEFINE_string("html", None, "Write this file instead of serving.", flag_values=FLAGS)
-flags.DEFINE_string("text", None, "The text in --html.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "target", None, "Look at this output of --text in place of the best.", flag_values=FLAGS
-)
-flags.DEFINE_string("decode_from_file", None, "The texts in --html, one a line.", flag_values=FLAGS)
-_MOST_TEXTS = 100  # of a saved page: a browser reads all of them at once
+flags.DEFINE_string("host", "127.0.0.1", "Address to listen on.", flag_values=FLAGS)
+flags.DEFINE_integer("port", 8765, "Port; 0: any free port.", 0, 65535, flag_values=FLAGS)
+_MAX_TEXTS = 100  # in a saved page, which a browser loads as a whole
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,7 +63,7 @@ def _run() -> None:
 
 
 def _of_run() -> "explorer.Explorer":
-    changes = options.parse(FLAGS.decode_hparams)
+    changes = options.parse(FLAGS.decode_hparams or "")
     with command.quiet_import():
         from t2t_lite.decode import translator
         from t2t_lite.explore import explorer
@@ -96,7 +85,7 @@ def _of_export() -> "export_explorer.ExportExplorer":
         from t2t_lite.serving import exported
     loaded = exported.load(FLAGS.export_dir)
     record = exported.recorded(loaded.path)
-    # An export does not know where the data were.
+    # An export does not record the data_dir.
     references = _references(record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
     return export_explorer.ExportExplorer(
         loaded,
@@ -108,24 +97,23 @@ def _of_export() -> "export_explorer.ExportExplorer":
 
 
 def _check_flags() -> None:
-    if (FLAGS.output_dir is None) == (FLAGS.export_dir is None):
-        raise errors.UserError("give --output_dir, a run, or --export_dir, an export")
-    for name in ("checkpoint_path", "decode_hparams"):
-        if FLAGS.export_dir and FLAGS[name].value:
-            raise errors.UserError(
-                f"--{name} is decided when a run is exported: leave it out with --export_dir"
-            )
-    texts = [FLAGS.text is not None, FLAGS.decode_from_file is not None]
-    if FLAGS.html and sum(texts) != 1:
-        raise errors.UserError("--html needs --text or --decode_from_file")
-    if any(texts) and not FLAGS.html:
-        raise errors.UserError("--text and --decode_from_file need --html, the file to write")
-    if FLAGS.target is not None and FLAGS.text is None:
-        raise errors.UserError("--target needs --text")
+    texts = (FLAGS.text is not None) + (FLAGS.decode_from_file is not None)
+    mistakes = {
+        "give --output_dir, a run, or --export_dir, an export": (
+            (FLAGS.output_dir is None) == (FLAGS.export_dir is None)
+        ),
+        "--checkpoint_path and --decode_hparams do not go with --export_dir": (
+            FLAGS.export_dir and (FLAGS.checkpoint_path or FLAGS.decode_hparams)
+        ),
+        "--html needs --text or --decode_from_file": FLAGS.html and texts != 1,
+        "--text and --decode_from_file need --html, the file to write": texts and not FLAGS.html,
+        "--target needs --text": FLAGS.target is not None and FLAGS.text is None,
+    }
+    command.refuse(mistakes)
 
 
 def _references(problem_name: str, data_dir: str) -> dict[str, str]:
-    """Return the split's references by source; nothing where the data are not at hand."""
+    """Return the split's references by source; none if the data are missing."""
     from t2t_lite.data import manifest, remote
 
     try:
@@ -134,7 +122,7 @@ def _references(problem_name: str, data_dir: str) -> dict[str, str]:
     except errors.UserError as error:
         if FLAGS.data_dir:
             raise
-        print(f"no texts to choose from: {error}", file=sys.stderr)
+        print(f"no example texts: {error}", file=sys.stderr)
         return {}
     return dict(zip(text.sources, text.references))
 
@@ -149,13 +137,13 @@ def _write(answers: "Answers") -> None:
     if FLAGS.decode_from_file:
         files.refuse_one_file(FLAGS.decode_from_file, FLAGS.html)
         texts = list(text_files.read_lines(FLAGS.decode_from_file))
-        if len(texts) > _MOST_TEXTS:
+        if len(texts) > _MAX_TEXTS:
             raise errors.UserError(
                 f"{FLAGS.decode_from_file} has {len(texts):,} lines: a page holds at most "
-                f"{_MOST_TEXTS}"
+                f"{_MAX_TEXTS}"
             )
     if not any(text.strip() for text in texts):
-        raise errors.UserError("there is no text to show: all of it is blank")
+        raise errors.UserError("there is no text to show: it is blank")
     page = saving.page(answers, [(text, FLAGS.target) for text in texts if text.strip()])
     with text_files.replacing(FLAGS.html) as file:
         file.write(page.encode("utf-8"))
@@ -171,8 +159,8 @@ def _serve(answers: "Answers") -> None:
     host = f"[{FLAGS.host}]" if ":" in FLAGS.host else FLAGS.host
     if not server.is_loopback(FLAGS.host):
         print(
-            f"--host={FLAGS.host}: whoever reaches this machine can use the page; nothing asks for "
-            "a password",
+            f"--host={FLAGS.host}: anyone who can reach this machine can use the page, without a "
+            "password",
             file=sys.stderr,
         )
     print(
@@ -183,7 +171,7 @@ def _serve(answers: "Answers") -> None:
         signal.signal(number, lambda *_: threading.Thread(target=made.shutdown).start())
     made.serve_forever()
     made.server_close()
-    warming_up.join()  # a process that ends within TensorFlow's work is aborted
+    warming_up.join()  # TensorFlow aborts a process that exits while it works
 
 
 if __name__ == "__main__":

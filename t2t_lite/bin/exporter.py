@@ -16,17 +16,12 @@ from t2t_lite.bin import command
 from t2t_lite.decode import options
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("output_dir", None, "The training run.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "export_dir", None, "The folder of versions; made if missing.", flag_values=FLAGS
-)
-command.define_checkpoint_path(FLAGS)
-flags.DEFINE_string(
-    "decode_hparams",
-    "",
-    f"How the export decodes, as name=value with commas between; the first three are the run's own "
-    f"unless given:\n{command.table(options.DecodeOptions)}",
-    flag_values=FLAGS,
+command.define_run(FLAGS)
+command.define_strings(
+    FLAGS,
+    export_dir="Folder for the export's versions; created if missing.",
+    decode_hparams="Decoding options of the export, as name=value,name=value. The run has its own "
+    f"values of the first three:\n{command.table(options.DecodeOptions)}",
 )
 flags.DEFINE_integer(
     "max_source_length",
@@ -51,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _export() -> None:
-    changes = options.parse(FLAGS.decode_hparams)
+    changes = options.parse(FLAGS.decode_hparams or "")
     if "precision" in changes:
         raise errors.UserError("give the precision as --precision, not in --decode_hparams")
     if FLAGS.max_source_length:

@@ -1,4 +1,4 @@
-"""Make an output_dir of a model that another framework has trained.
+"""Convert a model that another framework has trained into an output_dir.
 
   t2t-lite-import --from=tensor2tensor --model=t2t_train/model.ckpt-250000 --output_dir=run \\
     --vocab=t2t_data/vocab.translate_ende_wmt32k.32768.subwords
@@ -6,9 +6,9 @@
   t2t-lite-import --from=opennmt_tf --model=onmt_run --output_dir=run --vocab=vocab.txt,spm.model
   t2t-lite-import --from=fairseq --model=checkpoint_best.pt --output_dir=run --vocab=dict.txt,codes
 
-Every other command takes the output_dir: it decodes, scores, explores, exports. To train it
-further, give it to t2t-lite-datagen as --vocab_from, and to t2t-lite-trainer as --warm_start_from
-and as --hparams_set.
+All other commands take the output_dir: decoder, explore, exporter and so on. To train the model
+further, give the output_dir to t2t-lite-datagen as --vocab_from, and to t2t-lite-trainer as
+--warm_start_from and as --hparams_set.
 """
 
 import sys
@@ -22,40 +22,22 @@ from t2t_lite.bin import command
 FRAMEWORKS = ("tensor2tensor", "marian", "opennmt_tf", "fairseq")
 
 FLAGS = command.new_flags()
-flags.DEFINE_enum("from", None, FRAMEWORKS, "Who trained it.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "model", None, "Its checkpoint, or a folder, of which the newest is taken.", flag_values=FLAGS
+flags.DEFINE_enum("from", None, FRAMEWORKS, "The model's framework.", flag_values=FLAGS)
+command.define_strings(
+    FLAGS,
+    model="The model's checkpoint, or a folder whose newest checkpoint is used.",
+    output_dir="The new run; must not exist.",
+    vocab="The model's vocabulary files, separated by commas. Marian: "
+    "source.spm,target.spm,vocab.yml. OpenNMT-tf: vocab.txt,spm.model. fairseq: dict.txt,codes or "
+    "dict.txt,spm.model. If each side has its own, give two of each, the source's first. Default: "
+    "the files beside the model, or those that its settings name.",
+    problem="Name of the problem that the model has learnt. Default: by the model's own files.",
 )
-flags.DEFINE_string("output_dir", None, "A new folder, of the imported run.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "vocab",
-    None,
-    "Its vocabulary; for Marian source.spm,target.spm,vocab.yml, for OpenNMT-tf "
-    "vocab.txt,spm.model, for fairseq dict.txt,codes or dict.txt,spm.model; where each side has "
-    "its own, two of each, the source's first. Default: what lies beside it, or where its settings "
-    "say.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string(
-    "problem",
-    None,
-    "What it has learnt, as this package calls it; default: what its own files say.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_integer(
-    "num_heads",
-    None,
-    "Heads of an attention, where its own files do not say.",
-    lower_bound=1,
-    flag_values=FLAGS,
-)
-flags.DEFINE_integer(
-    "target_space",
-    None,
-    "The number of tensor2tensor's target space; default: the one that was trained, or 0.",
-    lower_bound=0,
-    flag_values=FLAGS,
-)
+for name, text, lower_bound in (
+    ("num_heads", "Number of attention heads, for models whose files do not say.", 1),
+    ("target_space", "tensor2tensor's target space id. Default: the one trained, or 0.", 0),
+):
+    flags.DEFINE_integer(name, None, text, lower_bound=lower_bound, flag_values=FLAGS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -67,26 +49,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _import() -> None:
     with command.quiet_import():
         from t2t_lite.imports import fairseq, imported, marian, opennmt_tf, tensor2tensor
-    given = {"vocab": FLAGS.vocab, "problem": FLAGS.problem}
+    readers = {
+        "marian": (marian.read, ()),
+        "opennmt_tf": (opennmt_tf.read, ("num_heads",)),
+        "fairseq": (fairseq.read, ("num_heads",)),
+        "tensor2tensor": (tensor2tensor.read, ("num_heads", "target_space")),
+    }
     framework = FLAGS["from"].value
-    if FLAGS.num_heads and framework == "marian":
-        raise errors.UserError("--num_heads: a model of Marian says it itself, leave it out")
-    if FLAGS.target_space is not None and framework != "tensor2tensor":
-        raise errors.UserError("--target_space is for models of tensor2tensor, leave it out")
-    match framework:
-        case "marian":
-            model = marian.read(FLAGS.model, **given)
-        case "opennmt_tf":
-            model = opennmt_tf.read(FLAGS.model, num_heads=FLAGS.num_heads, **given)
-        case "fairseq":
-            model = fairseq.read(FLAGS.model, num_heads=FLAGS.num_heads, **given)
-        case _:
-            model = tensor2tensor.read(
-                FLAGS.model,
-                num_heads=FLAGS.num_heads,
-                target_space=FLAGS.target_space,
-                **given,
-            )
+    read, takes = readers[framework]
+    for name in ("num_heads", "target_space"):
+        if FLAGS[name].value is not None and name not in takes:
+            raise errors.UserError(f"--{name} is not for models of {framework}: leave it out")
+    model = read(
+        FLAGS.model,
+        vocab=FLAGS.vocab,
+        problem=FLAGS.problem,
+        **{name: FLAGS[name].value for name in takes},
+    )
     prefix = imported.write(model, FLAGS.output_dir)
     hparams = model.hparams
     count = sum(weights.size for weights in model.weights.values())

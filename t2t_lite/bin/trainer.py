@@ -2,7 +2,7 @@
 
   t2t-lite-trainer --problem=toy_ende --data_dir=data --output_dir=run --hparams_set=transformer_toy
 
-The same command continues a run that was stopped. What a set would need, before any data are there:
+To resume a run, give the same command again. To print the size of a model without training it:
 
   t2t-lite-trainer --describe --hparams_set=transformer_big
 """
@@ -24,33 +24,31 @@ if TYPE_CHECKING:
     from t2t_lite.train import trainer
 
 FLAGS = command.new_flags()
-flags.DEFINE_string("problem", None, "What to learn, e.g. wmt14_ende.", flag_values=FLAGS)
-flags.DEFINE_string("data_dir", None, "Where t2t-lite-datagen wrote it.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "output_dir", None, "Where checkpoints and events go; made if missing.", flag_values=FLAGS
-)
-flags.DEFINE_string(
-    "hparams_set",
-    None,
-    "E.g. transformer_base; or an output_dir, to take its hyperparameters.",
-    flag_values=FLAGS,
+command.define_strings(
+    FLAGS,
+    problem="Name of the problem to learn, e.g. wmt14_ende; --registry_help lists all.",
+    data_dir="The folder or address that t2t-lite-datagen wrote.",
+    output_dir="Where to write checkpoints, logs and vocabulary. An unfinished run is resumed.",
+    hparams_set="Name of a hyperparameter set, e.g. transformer_base, or an output_dir, to use its "
+    "hyperparameters.",
 )
 flags.DEFINE_multi_string(
     "hparams",
     [],
-    "Changes to the set, as name=value with commas between; if given again, further ones. With "
-    "transformer_base's values:\n" + command.table(config.HParams),
+    "Changes to the set, as name=value,name=value; may be repeated. All names, with the values of "
+    "transformer_base:\n" + command.table(config.HParams),
     flag_values=FLAGS,
 )
 flags.DEFINE_integer(
-    "train_steps", None, "Steps in all. Default: the set's.", lower_bound=1, flag_values=FLAGS
-)
-flags.DEFINE_bool(
-    "describe",
-    False,
-    "Print the model's parameters by part, beside the paper's figure, and what a step takes; train "
-    "nothing.",
+    "train_steps",
+    None,
+    "Step at which training ends. Default: the set's.",
+    lower_bound=1,
     flag_values=FLAGS,
+)
+command.define_bools(
+    FLAGS,
+    describe="Only print the number of parameters of each part of the model, and the paper's.",
 )
 command.define_flags(FLAGS, options.TrainerOptions)
 

@@ -23,7 +23,7 @@ class Cleaning:
     )
     max_length_ratio: float = fields.option(
         0.0,
-        "Drop pairs where one side has more than this many times the subwords of the other. 0: no limit.",
+        "Drop pairs where one side has over this many times the other's subwords. 0: no limit.",
         at_least=0,
     )
     drop_duplicates: bool = fields.option(False, "Drop pairs that occurred before.")

@@ -90,8 +90,8 @@ def test_flags_make_the_options(capsys):
         ("--sugar=nan", "tea: flag --sugar=nan: expected a number"),
         (
             "--tea_dir=gs://shop/tea",
-            "tea: flag --tea_dir=gs://shop/tea: expected a path of this machine; a bucket must be "
-            "mounted (gcsfuse, mount-s3, hdfs-fuse) or copied",
+            "tea: flag --tea_dir=gs://shop/tea: expected a local path; mount the bucket "
+            "(gcsfuse, mount-s3, hdfs-fuse) or copy it",
         ),
         ("cups=3", "tea: unexpected argument 'cups=3'; flags are --name=value"),
         ("--cup=3", "tea: Unknown command line flag 'cup'. Did you mean: cups ?"),

@@ -103,7 +103,9 @@ def test_a_run_or_an_export(flags, capsys):
 def test_a_mistake_is_one_line(run_dir, tmp_path, monkeypatch, capsys, flags, expected):
     monkeypatch.chdir(tmp_path)
     assert _explore(run_dir, *flags) in (1, 2)
-    error = [line for line in capsys.readouterr().err.splitlines() if "no texts" not in line]
+    error = [
+        line for line in capsys.readouterr().err.splitlines() if "no example texts" not in line
+    ]
     assert len(error) == 1
     assert expected in error[0]
     assert not (tmp_path / "x.html").exists()
