@@ -160,14 +160,11 @@ CANNOT = {
 
 
 @pytest.mark.parametrize(("values", "message"), CANNOT.values(), ids=CANNOT)
-def test_what_cannot_be_imported_is_named_in_a_line(tmp_path, capsys, values, message):
+def test_what_cannot_be_imported_is_named_in_a_line(refused, tmp_path, values, message):
     golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
     path = tmp_path / "hparams.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
-    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert message in line
-    assert not (tmp_path / "run").exists()
+    assert message in refused("tensor2tensor")
 
 
 LAYER = "transformer/body/encoder/layer_0"
@@ -209,7 +206,7 @@ def test_weights_of_another_model_are_named(tmp_path, change, message):
 
 @pytest.mark.parametrize("file", ["model.ckpt-3.index", "model.ckpt-3.data-00000-of-00001"])
 @pytest.mark.parametrize("damage", ["cut", "changed", "empty", "pickle"])
-def test_a_damaged_file_gives_one_line(tmp_path, capsys, file, damage):
+def test_a_damaged_file_gives_one_line(refused, tmp_path, file, damage):
     golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
     path = tmp_path / file
     data = path.read_bytes()
@@ -218,10 +215,7 @@ def test_a_damaged_file_gives_one_line(tmp_path, capsys, file, damage):
     path.write_bytes(
         {"cut": data[: len(data) // 2], "changed": changed, "empty": b"", "pickle": pickle}[damage]
     )
-    assert _import(f"--model={tmp_path}", f"--output_dir={tmp_path}/run") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "cannot read the checkpoint" in line
-    assert not (tmp_path / "run").exists()
+    assert "cannot read the checkpoint" in refused("tensor2tensor")
 
 
 def test_what_is_missing_is_said(tmp_path):
