@@ -26,17 +26,6 @@ def test_they_are_their_formulas():
     np.testing.assert_allclose(compatibility.additive(q, k, v), expected, atol=1e-5)
 
 
-def test_additive_is_bahdanaus_with_both_matrices_in_the_projections():
-    """v . tanh(W q + U k) of q = W^Q x, k = W^K m is v . tanh(q' + k') of (W^Q W), (W^K U)."""
-    x, m, v = _normal(1, 1, 3, 6), _normal(1, 1, 5, 6), _normal(1, 4)
-    kernel_q, kernel_k = _normal(6, 4), _normal(6, 4)
-    w, u = _normal(4, 4), _normal(4, 4)
-    z = np.tanh((x @ kernel_q @ w).numpy()[:, :, :, None] + (m @ kernel_k @ u).numpy()[:, :, None])
-    expected = np.einsum("bhtsk,hk->bhts", z, v)
-    found = compatibility.additive(x @ (kernel_q @ w), m @ (kernel_k @ u), v)
-    np.testing.assert_allclose(found, expected, atol=1e-4)
-
-
 def _plain(q, k, v):
     return tf.einsum("bhtsk,hk->bhts", tf.tanh(q[:, :, :, None] + k[:, :, None]), v)
 
