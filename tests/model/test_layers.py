@@ -2,6 +2,7 @@
 
 import math
 
+import draws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -15,12 +16,6 @@ from t2t_lite.model import (
     normalization,
     position,
 )
-
-RANDOM = np.random.default_rng(0)
-
-
-def _normal(*shape):
-    return tf.constant(RANDOM.normal(size=shape), tf.float32)
 
 
 def _gradients(function, *inputs):
@@ -38,7 +33,7 @@ def test_layer_norm_equals_its_definition_and_automatic_gradient():
         mean, variance = tf.nn.moments(x, [-1], keepdims=True)
         return (x - mean) / tf.sqrt(variance + 1e-6) * scale + bias
 
-    inputs = _normal(2, 3, 8), _normal(8), _normal(8)
+    inputs = draws.normal(2, 3, 8), draws.normal(8), draws.normal(8)
     (y, gradients), (plain_y, plain_gradients) = (
         _gradients(f, *inputs) for f in (normalization.layer_norm, plain)
     )
@@ -50,11 +45,11 @@ def test_layer_norm_equals_its_definition_and_automatic_gradient():
 def test_bias_and_lookup_have_the_automatic_gradient():
     ids = tf.constant([[1, 2, 1], [0, 3, 1]])
     for ours, plain, inputs in (
-        (linear.add_bias, lambda x, b: x + b, (_normal(2, 3, 4), _normal(4))),
+        (linear.add_bias, lambda x, b: x + b, (draws.normal(2, 3, 4), draws.normal(4))),
         (
             lambda m: embedding.lookup(m, ids),
             lambda m: tf.einsum("btv,vd->btd", tf.one_hot(ids, 5), m),
-            (_normal(5, 4),),
+            (draws.normal(5, 4),),
         ),
     ):
         (y, gradients), (plain_y, plain_gradients) = (_gradients(f, *inputs) for f in (ours, plain))
@@ -69,8 +64,8 @@ def test_multi_head_attention_equals_the_formula_head_by_head(d_k, d_v, cross):
     heads, width = 2, 6
     layer = attention.MultiHeadAttention(width, heads, d_k=d_k, d_v=d_v, cross=cross)
     layer.build()
-    x = _normal(2, 5, width)
-    memory = _normal(2, 7, width) if cross else x
+    x = draws.normal(2, 5, width)
+    memory = draws.normal(2, 7, width) if cross else x
     if cross:
         q = layer.q.numpy()
         k, v = np.split(layer.kv.numpy(), [heads * d_k], axis=1)
@@ -90,7 +85,7 @@ def test_multi_head_attention_equals_the_formula_head_by_head(d_k, d_v, cross):
 
 def test_attention_to_padding_is_exactly_zero():
     mask = attention.padding_mask(tf.constant([[4, 1, 0, 0]]))
-    weights = attention.attention_weights(_normal(1, 2, 3, 4), _normal(1, 2, 4, 4), mask)
+    weights = attention.attention_weights(draws.normal(1, 2, 3, 4), draws.normal(1, 2, 4, 4), mask)
     np.testing.assert_array_equal(weights[..., 2:], np.zeros((1, 2, 3, 2)))
     np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones((1, 2, 3)), atol=1e-6)
 
@@ -109,8 +104,8 @@ def test_fused_kernels_are_initialised_part_by_part(gain):
 def test_feed_forward_equals_the_formula():
     layer = feed_forward.FeedForward(4, 8)
     layer.build()
-    layer.bias_1.assign(_normal(8))
-    x = _normal(2, 3, 4)
+    layer.bias_1.assign(draws.normal(8))
+    x = draws.normal(2, 3, 4)
     hidden = np.maximum(0, x @ layer.kernel_1 + layer.bias_1)
     np.testing.assert_allclose(layer(x), hidden @ layer.kernel_2 + layer.bias_2, atol=1e-5)
 
@@ -167,5 +162,5 @@ def test_sites_of_one_step_are_independent():
 
 
 def test_without_noise_nothing_is_dropped():
-    x = _normal(3, 4)
+    x = draws.normal(3, 4)
     assert dropout.dropout(x, 0.5, None) is x

@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 
+import draws
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,14 +11,9 @@ import tensorflow as tf
 from t2t_lite import config
 from t2t_lite.model import attention, restricted, transformer
 
-RANDOM = np.random.default_rng(0)
 SIZES = config.HParams(
     d_model=8, d_ff=8, num_heads=2, d_k=4, d_v=6, num_encoder_layers=2, num_decoder_layers=2
 )
-
-
-def _normal(*shape):
-    return tf.constant(RANDOM.normal(size=shape), tf.float32)
 
 
 def test_the_band_of_a_small_example():
@@ -35,11 +31,15 @@ def test_the_band_of_a_small_example():
 )
 def test_blocks_equal_full_attention_with_a_band(length, window, causal):
     """Outputs and gradients; the second row is padded."""
-    inputs = _normal(2, 2, length, 4), _normal(2, 2, length, 4), _normal(2, 2, length, 6)
+    inputs = (
+        draws.normal(2, 2, length, 4),
+        draws.normal(2, 2, length, 4),
+        draws.normal(2, 2, length, 6),
+    )
     ids = np.ones([2, length], np.int32)
     ids[1, -(-length // 2) :] = 0
     mask = None if causal else attention.padding_mask(tf.constant(ids))
-    weights = _normal(2, 2, length, 6)
+    weights = draws.normal(2, 2, length, 6)
     if not causal:  # what comes out at padding is nobody's
         weights *= tf.cast(ids, tf.float32)[:, None, :, None]
 
