@@ -11,7 +11,7 @@
     t2t_lite.problem("wmt14_ende")                        a named problem
     t2t_lite.Transformer(hparams, vocab_size)             the model, a keras.Model
 
-Each is imported when it is first asked for, so that `import t2t_lite` takes no time.
+Each is imported when first used, so that `import t2t_lite` takes no time.
 """
 
 import importlib
@@ -37,7 +37,7 @@ __all__ = [
     "load",
     "problem",
 ]
-# Where the public names are.
+# Module of each public name.
 _HOMES = {
     "Transformer": "t2t_lite.model.transformer",
     "Translator": "t2t_lite.decode.translator",
@@ -49,16 +49,16 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name as it is first asked for (PEP 562)."""
+    """Import a public name when it is first used (PEP 562)."""
     if name == "__version__":
         from importlib import metadata
 
         return metadata.version("t2t-lite")
     if name not in _HOMES:
         raise AttributeError(f"module 't2t_lite' has no attribute {name!r}")
-    found = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

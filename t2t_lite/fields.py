@@ -1,16 +1,16 @@
-"""Options as dataclasses: a field says its default, its help and its bounds once.
+"""Options as dataclasses: each field has its default, help and bounds in one place.
 
     @dataclasses.dataclass(frozen=True, kw_only=True)
     class SearchOptions:
         beam_size: int = fields.option(4, "Beams; 1 is greedy decoding.", at_least=1)
-        precision: Literal["float32", "bfloat16"] = fields.option("float32", "Of the weights.")
+        precision: Literal["float32", "bfloat16"] = fields.option("float32", "Type of weights.")
 
         def __post_init__(self) -> None:
             fields.check(self)
 
 SearchOptions(beam_size=0) raises "beam_size is a whole number, at least 1; got 0". bin/command.py
-makes flags and help of such a class, `parse_changes` reads "beam_size=8,precision=bfloat16".
-A field is a bool, int, float, str or Literal of strings, or one of these and None.
+makes flags and help from such a class, `parse_changes` reads "beam_size=8,precision=bfloat16".
+A field is a bool, int, float, str or Literal of strings, or one of these or None.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ def option(
     at_most: float | None = None,
     **metadata: Any,
 ) -> Any:
-    """Return a dataclass field with a line of help, the bounds of its values and more metadata."""
+    """Return a dataclass field with help, bounds and further metadata."""
     bounds = {"above": above, "at least": at_least, "below": below, "at most": at_most}
     metadata = {"help": help, "bounds": bounds, **metadata}
     return dataclasses.field(default=default, metadata=metadata)
@@ -71,13 +71,13 @@ def kind(field: dataclasses.Field) -> type:
 
 
 def choices(field: dataclasses.Field) -> Sequence[str]:
-    """Return what a field of type Literal may be; nothing for any other."""
+    """Return the values of a Literal field; nothing for other types."""
     is_literal = typing.get_origin(field.type) is typing.Literal
     return typing.get_args(field.type) if is_literal else ()
 
 
 def expectation(field: dataclasses.Field) -> str:
-    """Return what a field takes: "one of auto, on, off" or "a number, above 0 and at most 1"."""
+    """Return a field's allowed values: "one of auto, on, off" or "a number, above 0"."""
     if choices(field):
         return f"one of {', '.join(choices(field))}"
     bounds = [f"{words} {bound}" for words, bound in _bounds(field).items()]
@@ -85,13 +85,13 @@ def expectation(field: dataclasses.Field) -> str:
 
 
 def check(options: Any) -> None:
-    """Raise UserError that names the field, what it takes and what it got."""
+    """Raise UserError for the first field whose value is not allowed."""
     for field in dataclasses.fields(options):
         _check(field, getattr(options, field.name))
 
 
 def parse(field: dataclasses.Field, text: str) -> Any:
-    """Return the value that a text stands for; raise UserError as `check` does."""
+    """Return the value written as `text`; raise UserError as `check` does."""
     value: Any = text
     with contextlib.suppress(ValueError, KeyError):  # then the text itself is refused
         value = _TRUTHS[text.strip().lower()] if kind(field) is bool else kind(field)(text)
@@ -100,12 +100,12 @@ def parse(field: dataclasses.Field, text: str) -> Any:
 
 
 def parse_changes(options_class: type, text: str, *, flag: str) -> dict[str, Any]:
-    """Return {name: value} of `name=value,name=value`, each value as its field has it.
+    """Return {name: value} for `name=value,name=value`, each value with its field's type.
 
     'beam_size=8, prefix="Ja, das"' --> {"beam_size": 8, "prefix": "Ja, das"}
 
-    Raises UserError that begins with `flag` for an unknown name (with the close matches) or a value
-    that its field does not take.
+    Raises UserError that begins with `flag` for an unknown name (with close matches) or a value
+    that is not allowed.
     """
     known = _by_name(options_class)
     changes: dict[str, Any] = {}
@@ -126,7 +126,7 @@ def parse_changes(options_class: type, text: str, *, flag: str) -> dict[str, Any
 
 
 def _items(text: str, flag: str) -> list[str]:
-    """Cut a text at its commas, but for those within double quotes."""
+    """Split at commas that are not within double quotes."""
     lexer = shlex.shlex(text, posix=True)
     lexer.whitespace, lexer.whitespace_split = ",", True
     lexer.quotes, lexer.escape, lexer.commenters = '"', "", ""
@@ -137,7 +137,7 @@ def _items(text: str, flag: str) -> list[str]:
 
 
 def refuse_unknown(options_class: type, values: Iterable[str], path: object) -> None:
-    """Raise UserError where a file at `path` has values of fields that the class does not have."""
+    """Raise UserError if the file at `path` has fields that the class does not have."""
     names = {field.name for field in dataclasses.fields(options_class)}
     if unknown := sorted(set(values) - names):
         raise errors.UserError(
@@ -165,7 +165,7 @@ def _accepts(field: dataclasses.Field, value: Any) -> bool:
         return type(None) in typing.get_args(field.type)
     if choices(field):
         return value in choices(field)
-    is_flag = isinstance(value, bool)  # which Python takes for a whole number
+    is_flag = isinstance(value, bool)  # a bool is an int in Python
     if not isinstance(value, _KINDS[kind(field)][1]) or is_flag != (kind(field) is bool):
         return False
     if kind(field) is float and not _is_finite(value):
@@ -184,5 +184,5 @@ def _accepts(field: dataclasses.Field, value: Any) -> bool:
 def _is_finite(value: Any) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number that no float reaches
+    except OverflowError:  # an int too large for a float
         return False

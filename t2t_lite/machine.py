@@ -1,4 +1,4 @@
-"""What this process may use of the machine."""
+"""Resources of this machine: cores, memory, cache folder."""
 
 import contextlib
 import ctypes
@@ -15,9 +15,8 @@ _TRIM_THRESHOLD, _MMAP_MAX, _ARENA_MAX = -1, -4, -8
 def cores() -> int:
     """Return how many cores this process may keep busy, at least 1.
 
-    They are those that it is bound to (`taskset`, a container's `--cpuset-cpus`), or fewer where a
-    control group limits its time (a container's `--cpus`, systemd's CPUQuota); half a core counts
-    as one.
+    These are the cores that it is bound to (`taskset`, a container's `--cpuset-cpus`), or fewer if
+    a control group limits its time (a container's `--cpus`, systemd's CPUQuota), rounded up.
     """
     # macOS has no sched_getaffinity
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
@@ -25,11 +24,11 @@ def cores() -> int:
 
 
 def keep_freed_memory() -> None:
-    """Have malloc keep what this process frees, to give it out again, where the C library is glibc.
+    """Make glibc's malloc keep freed memory for reuse; other C libraries are left as they are.
 
-    For a process that allocates gigabytes step after step, and before it has threads: each would
-    have an arena of its own. By itself malloc returns large blocks to the system, which then has to
-    hand over zeroed pages again, in the time of the step.
+    For a process that allocates gigabytes in every step. Call it before threads exist, since each
+    would get its own arena. By default malloc returns large blocks to the system, which must zero
+    the pages again, within the time of the step.
     """
     library = ctypes.CDLL(None)
     if hasattr(library, "gnu_get_libc_version"):
@@ -38,7 +37,7 @@ def keep_freed_memory() -> None:
 
 
 def cache_dir() -> pathlib.Path:
-    """Return the folder for what can be had again: ~/.cache/t2t-lite, or in $XDG_CACHE_HOME."""
+    """Return the cache folder: ~/.cache/t2t-lite, or t2t-lite in $XDG_CACHE_HOME."""
     caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(caches) / "t2t-lite"
 
@@ -46,7 +45,7 @@ def cache_dir() -> pathlib.Path:
 def _limits(root: pathlib.Path) -> Iterator[float]:
     """Yield the limits, in cores, of the process's control groups and of all groups above them.
 
-    Inside a container the groups that /proc names are often not there: its own are then at the top.
+    In a container the groups named by /proc often do not exist; its limits are then at the root.
     """
     mounts = root / "sys/fs/cgroup"
     for controllers, group in _groups(root):
@@ -55,7 +54,7 @@ def _limits(root: pathlib.Path) -> Iterator[float]:
             if place.is_relative_to(mounts):
                 with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
                     quota, period = _quota(place)
-                    if quota > 0:  # version 1 says -1 where there is none
+                    if quota > 0:  # version 1: -1 means no limit
                         yield quota / period
 
 
@@ -73,7 +72,7 @@ def _groups(root: pathlib.Path) -> Iterator[tuple[str, str]]:
 
 
 def _quota(group: pathlib.Path) -> tuple[int, int]:
-    """Return the microseconds in a period and the period; ValueError where there is no limit."""
+    """Return the microseconds per period and the period; ValueError if there is no limit."""
     if (group / "cpu.max").exists():
         quota, period = (group / "cpu.max").read_text().split()  # "max 100000" without a limit
         return int(quota), int(period)

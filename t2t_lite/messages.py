@@ -3,8 +3,8 @@
     point = classes({"Point": ["int64 x = 1", "repeated string names = 2"]})["Point"]
     point(x=3, names=["a"]).SerializeToString()
 
-The lines are those of a .proto file. On the wire a message is its fields' numbers and types, so
-these are the same as the messages of a generated module, whose import takes seconds.
+The lines are those of a .proto file. A serialized message holds only numbers and types of fields,
+so these messages equal those of a generated module, whose import takes seconds.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Apache Beam as the commands use it: --beam_pipeline_options, and a user's mistake in a worker."""
+"""Apache Beam for the commands: --beam_pipeline_options, and UserErrors raised by workers."""
 
 import contextlib
 import re
@@ -17,15 +17,15 @@ except ImportError as error:
         "--beam_pipeline_options needs Apache Beam: pip install 't2t-lite[beam]'"
     ) from error
 
-# A runner by name: Beam's DirectRunner first looks for another one, which it would download.
+# Not DirectRunner: it first tries to download another runner.
 _RUNNER = "FnApiRunner"
 
 
 def options(text: str) -> Any:
-    """Return Beam's PipelineOptions of name=value with commas between, its flags without dashes.
+    """Return Beam's PipelineOptions for name=value,name=value: Beam's flags without dashes.
 
-    Raises UserError for what Beam does not understand. Without a runner it is FnApiRunner, which
-    runs on this machine.
+    The default runner is FnApiRunner, on this machine. Raises UserError for options that Beam
+    rejects.
     """
     flags = [f"--{option.strip()}" for option in text.split(",") if option.strip()]
     if not any(flag.startswith("--runner=") for flag in flags):
@@ -40,7 +40,7 @@ def options(text: str) -> Any:
 
 @contextlib.contextmanager
 def running(parsed: Any) -> Iterator[None]:
-    """Hide what a runner on this machine prints, and raise a UserError that a worker met as one."""
+    """Hide what a local runner prints; raise a worker's UserError as UserError."""
     is_here = parsed.view_as(pipeline_options.StandardOptions).runner == _RUNNER
     with quiet.hidden_stderr() if is_here else contextlib.nullcontext(), _mistakes():
         yield

@@ -1,4 +1,4 @@
-"""How far long work is: a bar on a terminal, elsewhere a plain line now and then."""
+"""Progress of long work: a bar on a terminal, elsewhere a plain line now and then."""
 
 import math
 import time
@@ -8,7 +8,7 @@ import tqdm
 
 from t2t_lite import quiet
 
-# Between two plain lines, at most: they come after 1, 2, 4, 8, 16, 32 seconds and then so often.
+# Plain lines come after 1, 2, 4, 8, 16 and 32 seconds, then at this interval.
 _LINE_SECONDS = 30
 
 
@@ -21,13 +21,13 @@ class Progress:
         sentences 40/200  1,234 tokens/s  2:05 left
 
     Args:
-      name: of the work, or of what is counted.
+      name: name of the work, or of what is counted.
       stream: where to show it; None: nowhere.
       first: how much was done before.
-      announce: whether a plain line says at once that the work begins.
+      announce: print a plain line as the work begins.
 
-    `reader_has_left` becomes true, and nothing is shown any more, when a pipe's reader ends: Ctrl-C
-    ends `tee` before the work is saved.
+    If the reader of a pipe closes it (Ctrl-C ends `tee` before the work is saved), nothing more is
+    shown and `reader_has_left` becomes true.
     """
 
     def __init__(
@@ -61,11 +61,10 @@ class Progress:
         seconds_each: float | None = None,
         is_last: bool = False,
     ) -> None:
-        """Show that `done` of `total` are done (0: nobody knows of how many), and some figures.
+        """Show that `done` of `total` are done (0: the total is unknown), and some figures.
 
-        A plain line is shown only if the one before it is old enough, or if this is the last. It
-        tells the time left by `seconds_each`; None: by what each has taken up to now; NaN: not at
-        all, since nobody knows.
+        A plain line is shown only if the last one is old enough, or if `is_last`. Its time left
+        follows from `seconds_each`; None: from the mean so far; NaN: it is left out.
         """
         if self._bar is not None:
             self._bar.total = total or None
@@ -83,24 +82,24 @@ class Progress:
             try:
                 print(text, file=self._stream, flush=True)
             except BrokenPipeError:
-                # What is left in the stream's buffer has to go somewhere at the end.
+                # The stream's buffer must be flushed somewhere at exit.
                 quiet.silence(self._stream.fileno())
                 self._stream, self.reader_has_left = None, True
 
     def close(self) -> None:
-        """Leave the bar as it stands."""
+        """Close the bar; it stays on the screen."""
         if self._bar is not None:
             self._bar.close()
 
     def _is_time(self) -> bool:
-        """Return whether the last plain line is old enough for another."""
+        """Return whether it is time for another plain line."""
         until_last = self._line_time - self._start
         return time.monotonic() - self._line_time >= min(max(until_last, 1), _LINE_SECONDS)
 
     def _text(self, done: int, total: int, figures: str, seconds_each: float | None) -> str:
         parts = [f"{self._name} {done}/{total}" if total else f"{self._name} {done}", figures]
         seconds = time.monotonic() - self._start
-        # Before that it would be a guess: work begins with compiling.
+        # Work begins with compiling, so an earlier estimate would be wrong.
         if seconds_each is None and done > self._first and seconds >= _LINE_SECONDS:
             seconds_each = seconds / (done - self._first)
         if total and seconds_each is not None and not math.isnan(seconds_each):

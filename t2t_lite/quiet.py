@@ -1,4 +1,4 @@
-"""Silence for libraries that print what no user of a command wants to read."""
+"""Silence for libraries that print messages a user of a command does not need."""
 
 import contextlib
 import os
@@ -10,15 +10,15 @@ from t2t_lite import errors
 
 
 def silence(descriptor: int) -> None:
-    """Write no more to a file descriptor that nobody reads, so that nothing fails by it."""
+    """Send a file descriptor whose reader has gone to /dev/null, so that writing cannot fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
 
 
 @contextlib.contextmanager
 def hidden_stderr() -> Iterator[None]:
-    """Hide what libraries and processes that they start print on the standard error.
+    """Hide what libraries and their processes print to standard error.
 
-    It is shown where something fails that is no UserError.
+    It is printed after all if an exception other than UserError is raised.
     """
     sys.stderr.flush()
     saved = os.dup(2)

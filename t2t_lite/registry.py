@@ -42,7 +42,7 @@ def snake_case(name: str) -> str:
 
 
 def register_problem(cls: _Class) -> _Class:
-    """Register a problem class under its snake case name, and its `_rev` where it has one."""
+    """Register a problem class under its snake case name, and its `_rev` if it has one."""
     name = snake_case(cls.__name__)
     _register(_PROBLEMS, "problem", name, cls)
     if hasattr(cls, "reversed_problem"):
@@ -92,13 +92,13 @@ def load_user_dir(directory: str) -> None:
     """Import a user's own folder of problems and hyperparameter sets (`--t2t_usr_dir`).
 
     The folder is imported as a package under its own name, with or without an `__init__.py`, so
-    its modules may import each other relatively. Raises UserError where it is no folder, and for a
-    mistake in it.
+    its modules may import each other relatively. Raises UserError if it is not a folder, or for a
+    mistake in its code.
     """
     path = pathlib.Path(os.path.abspath(pathlib.Path(directory).expanduser()))
     if not path.is_dir():
         raise errors.UserError(f"--t2t_usr_dir={directory} is not a folder")
-    name = path.name  # a link's own
+    name = path.name  # of the link, if it is one
     if not name.isidentifier():
         raise errors.UserError(f"--t2t_usr_dir={directory}: its name must be a Python identifier")
     if name not in sys.modules:
@@ -109,7 +109,7 @@ def load_user_dir(directory: str) -> None:
             load(name)
         except Exception as error:
             for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
-                del sys.modules[module]  # so that the next call does not take it for loaded
+                del sys.modules[module]  # so that the next call loads it again
             _forget(name)
             raise errors.UserError(
                 f"--t2t_usr_dir={directory}: {user_mistake(error) or error}"
@@ -121,10 +121,10 @@ def load_user_dir(directory: str) -> None:
 
 
 def _forget(package: str) -> None:
-    """Take back what a package has registered."""
+    """Remove everything that a package has registered."""
     for registered in (_PROBLEMS, _HPARAMS):
-        for name, one in list(registered.items()):
-            if f"{one.__module__}.".startswith(f"{package}."):
+        for name, entry in list(registered.items()):
+            if f"{entry.__module__}.".startswith(f"{package}."):
                 del registered[name]
                 registered.pop(f"{name}_rev", None)
 
@@ -135,7 +135,7 @@ def _refuse_taken(
     path: pathlib.Path,
     directory: str | os.PathLike[str],
 ) -> None:
-    """Raise UserError where the name of a user's folder is that of another module."""
+    """Raise UserError if another module has the name of a user's folder."""
     folders = spec.submodule_search_locations or [] if spec else [path]
     if not any(path.samefile(folder) for folder in folders if os.path.exists(folder)):
         raise errors.UserError(
@@ -144,7 +144,7 @@ def _refuse_taken(
 
 
 def user_mistake(error: BaseException) -> str | None:
-    """Return where in a user's own folder an error comes from, and what it is; None if in none.
+    """Return an error and its place in a user's own folder; None if it is elsewhere.
 
     "problems/mine.py, line 3: NameError: name 'x' is not defined"
     """

@@ -136,11 +136,12 @@ def run(
     values: flags.FlagValues,
     *,
     doc: str | None,
-    required: Sequence[str] = (),
+    required: Sequence[str] | Callable[[], Sequence[str]] = (),
     argv: Sequence[str] | None = None,
 ) -> int:
     """Parse the flags, call `function`, and turn a user's mistake into one line and a status.
 
+    `required` names the flags that must be given, or is a function that returns them.
     Returns 0 (or what `function` returned), 1 for an error while working, 2 for wrong flags, 130
     after Ctrl-C, 141 if the reader of a pipe has closed it, as `head` does.
     """
@@ -162,7 +163,11 @@ def run(
         if values["registry_help"].value:
             print(_registry_text(), flush=True)
             return 0
-        _check_usage(values, rest, required=required, name=name)
+        _check_usage(values, rest)
+        required = required() if callable(required) else required
+        missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
+        if missing:
+            raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")
         status = 1
         return function() or 0
     except (flags.Error, errors.UserError) as error:
@@ -222,10 +227,8 @@ def _shown(default: Any) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def _check_usage(
-    values: flags.FlagValues, rest: Sequence[str], *, required: Sequence[str], name: str
-) -> None:
-    """Raise UserError for extra arguments, NaN, missing flags and unsupported remote paths."""
+def _check_usage(values: flags.FlagValues, rest: Sequence[str]) -> None:
+    """Raise UserError for extra arguments, NaN and unsupported remote paths."""
     if rest:
         raise errors.UserError(f"unexpected argument {rest[0]!r}; flags are --name=value")
     for flag in (values[flag] for flag in values):
@@ -237,9 +240,6 @@ def _check_usage(
                 f"flag --{flag.name}={flag.value}: expected a local path; "
                 "mount the bucket (gcsfuse, mount-s3, hdfs-fuse) or copy it"
             )
-    missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
-    if missing:
-        raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")
 
 
 def _fail(name: str, message: str, *, status: int) -> int:

@@ -57,7 +57,7 @@ def _generate() -> None:
             **dataclasses.asdict(command.options(FLAGS, options.GeneratorOptions)),
         )
     if was_there:
-        print(f"{file} is there already: --overwrite makes the data anew", file=sys.stderr)
+        print(f"{file} exists already: --overwrite replaces the data", file=sys.stderr)
     if remote.is_remote(FLAGS.data_dir):
         names = [*(entry["name"] for entry in made.files()), manifest.file_name(made.problem)]
         remote.send(FLAGS.data_dir, names, FLAGS.tmp_dir)
@@ -67,14 +67,14 @@ def _generate() -> None:
     size = sum(path.stat().st_size for path in downloads.glob("*") if path.is_file())
     if size:
         print(
-            f"what was downloaded is kept in {downloads} ({size / 1e9:.1f} GB): another time give "
-            "it as --raw_dir, or remove it"
+            f"downloads are kept in {downloads} ({size / 1e9:.1f} GB): use them as --raw_dir, or "
+            "remove them"
         )
 
 
 @contextlib.contextmanager
 def _stages() -> Iterator["engine.Progress"]:
-    """Yield what shows the stages of the work one after the other."""
+    """Yield a function that shows the progress of one stage after another."""
     with contextlib.ExitStack() as stack:
         shown: dict[str, progress.Progress] = {}
 
@@ -89,7 +89,7 @@ def _stages() -> Iterator["engine.Progress"]:
 
 
 def _summary(made: "manifest.Manifest") -> list[str]:
-    """Return what a user wants to know about the finished data."""
+    """Return lines with the sizes of splits and vocabulary."""
     lines = []
     for split, entry in made.splits.items():
         line = (

@@ -1,4 +1,4 @@
-"""A prompt that answers what is typed."""
+"""An interactive prompt."""
 
 import contextlib
 import readline
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 HELP = """Type a sentence to translate it.
   :n  all outputs of the last sentence, with scores and tokens
-  :h  this text
-  :q  leave (or Ctrl-D)"""
+  :h  this help
+  :q  quit (or Ctrl-D)"""
 
 
 def converse(model: "translator.Translator") -> None:
-    """Translate line after line, and obey orders."""
+    """Translate each typed line; lines that start with ":" are commands."""
     print("loading ...", end="\r", file=sys.stderr, flush=True)
     model.translate(["a"])  # builds the graph, so that the first answer is as fast as the others
     print(HELP)
@@ -26,21 +26,21 @@ def converse(model: "translator.Translator") -> None:
 
     def answer(text: str) -> bool:
         nonlocal last
-        order = text.strip()
-        if order in (":h", ":n"):
-            print(HELP if order == ":h" or last is None else _details(last))
-        elif order and order != ":q":
+        line = text.strip()
+        if line in (":h", ":n"):
+            print(HELP if line == ":h" or last is None else _details(last))
+        elif line and line != ":q":
             last = model.translate([text])[0]
             print(_marked(last))
-        return order == ":q"
+        return line == ":q"
 
     ask(answer)
 
 
 def ask(answer: Callable[[str], bool]) -> None:
-    """Hand what is typed to `answer`, line by line, until that returns True or the input ends.
+    """Pass each typed line to `answer` until it returns True or the input ends.
 
-    Ctrl-C drops the line only.
+    Ctrl-C drops the current line.
     """
     with _history():
         while True:
@@ -48,7 +48,7 @@ def ask(answer: Callable[[str], bool]) -> None:
                 if answer(_clean(input("> "))):
                     return
             except KeyboardInterrupt:
-                with contextlib.suppress(KeyboardInterrupt):  # the next one of a held key
+                with contextlib.suppress(KeyboardInterrupt):  # the key may still be held
                     print()
             except EOFError:
                 print()
@@ -56,7 +56,7 @@ def ask(answer: Callable[[str], bool]) -> None:
 
 
 def _clean(text: str) -> str:
-    """Return what was typed as text: bytes that were not UTF-8 become U+FFFD."""
+    """Return a typed line with U+FFFD for bytes that are not UTF-8."""
     return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
 
 
@@ -67,7 +67,7 @@ def _marked(translation: "translator.Translation") -> str:
     if not translation.finished:
         marks.append("(cut off at the length limit)")
     if translation.repairs:
-        marks.append("(repaired: the output was no tree)")
+        marks.append("(repaired: the output was not a tree)")
     return " ".join([translation.text, *marks]).strip()
 
 
@@ -81,7 +81,7 @@ def _details(translation: "translator.Translation") -> str:
 
 @contextlib.contextmanager
 def _history():
-    """Keep what was typed from one session to the next."""
+    """Keep the history of typed lines across calls."""
     path = machine.cache_dir() / "history"
     with contextlib.suppress(OSError):
         readline.read_history_file(path)

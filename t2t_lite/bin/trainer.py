@@ -55,21 +55,27 @@ command.define_flags(FLAGS, options.TrainerOptions)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    given = sys.argv if argv is None else argv
-    parts = [argument.partition("=")[::2] for argument in given]
-    if any(name == "--describe" and value in ("", "true", "1") for name, value in parts):
-        return command.run(_describe, FLAGS, doc=__doc__, required=["hparams_set"], argv=argv)
-    required = ("problem", "data_dir", "output_dir", "hparams_set")
-    return command.run(_train, FLAGS, doc=__doc__, required=required, argv=argv)
+    return command.run(_run, FLAGS, doc=__doc__, required=_required, argv=argv)
 
 
-def _describe() -> None:
+def _required() -> Sequence[str]:
+    if FLAGS.describe:
+        return ["hparams_set"]
+    return ["problem", "data_dir", "output_dir", "hparams_set"]
+
+
+def _run() -> int:
+    return _describe() if FLAGS.describe else _train()
+
+
+def _describe() -> int:
     hparams = _hparams_set()
     with command.quiet_import():
         from t2t_lite.train import describe
     hparams = config.override(hparams, ",".join(FLAGS.hparams))
     name = describe.row_of(hparams, FLAGS.hparams_set)
     print(describe.table(describe.describe(hparams, hparams_set=name)))
+    return 0
 
 
 def _train() -> int:
@@ -96,7 +102,7 @@ def _train() -> int:
     print(_report(summary))
     if summary.stopped_by in (None, "patience"):
         return 0
-    # As a shell says it of a process that a signal ended, so that scripts stop.
+    # The exit status that a shell gives a process ended by a signal, so that scripts stop.
     return 128 + signal.Signals[summary.stopped_by]
 
 
@@ -114,17 +120,17 @@ def _report(summary: "trainer.Summary") -> str:
         f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
         f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches)"
     )
-    if done.tokens_per_second:  # some steps were not compiled first
+    if done.tokens_per_second:  # 0 if only first steps, which compile, were done
         work += f"; while training {done.tokens_per_second:,.0f} tokens/s"
     lines = [work]
     if summary.skipped:
-        lines.append(f"{summary.skipped} steps without a finite gradient were left out")
+        lines.append(f"{summary.skipped} steps with a NaN or infinite gradient were skipped")
     if summary.best_step:
         lines.append(f"best dev score at step {summary.best_step}: {FLAGS.output_dir}/best")
     if summary.stopped_by == "patience":
-        lines.append("stopped by patience; to go on raise --early_stopping_patience or omit it")
+        lines.append("stopped by patience; to resume raise --early_stopping_patience or omit it")
     elif summary.stopped_by:
-        lines.append(f"stopped by {summary.stopped_by}; the same command continues")
+        lines.append(f"stopped by {summary.stopped_by}; the same command resumes")
     return "\n".join(lines)
 
 

@@ -3,9 +3,9 @@
     weights = attending.attention(translator, "A dog runs.")
     weights.cross[layer, head, query, key]
 
-All come from one teacher-forced pass over the source and an output, the model's best unless another
-is given. A query of the decoder predicts the token of the same place; what it may look at are the
-tokens before it, so that the decoder's keys begin with the start (a vector of zeros, Section 3.1).
+The weights come from one teacher-forced pass over the source and an output, by default the model's
+best. A decoder query predicts the token at its own position and attends to the tokens before it, so
+the decoder's keys begin with the start (a vector of zeros, Section 3.1).
 
 Shapes: B sentences, S source length, T target length, L layers, H heads, V vocabulary.
 """
@@ -37,16 +37,15 @@ class Weights(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Attention:
-    """What attended to what; draws itself in a notebook.
+    """The attention weights of one text; a notebook draws them.
 
     Attributes:
-      encoder: float32 [layer, head, query, key], of the source over itself.
-      decoder: the same of the output over what was written before; the key 0 is the start.
-      cross: of the output over the source.
-      source_tokens: the pieces of the source, EOS included: the encoder's queries and keys, and the
-        keys of `cross`.
-      target_tokens: the pieces of the output: the queries of `decoder` and `cross`.
-      start_tokens: the keys of `decoder`, the start and the output without its last token.
+      encoder: float32 [layer, head, query, key], the source over itself.
+      decoder: the same, the output over its earlier tokens; key 0 is the start.
+      cross: the same, the output over the source.
+      source_tokens: subwords of the source and EOS: queries and keys of `encoder`, keys of `cross`.
+      target_tokens: subwords of the output: queries of `decoder` and `cross`.
+      start_tokens: keys of `decoder`: the start, then the output without its last token.
     """
 
     encoder: np.ndarray
@@ -88,17 +87,16 @@ def attention(model: translator.Translator, text: str, target: str | None = None
     """Return the attention weights of a text and its translation.
 
     Args:
-      model: of several models, the weights are those of the first.
-      text: the source; what is longer than options.max_source_length is not read.
-      target: an output to use in place of the model's best.
+      model: the translator; of an ensemble the weights are those of the first model.
+      text: the source; it is cut to options.max_source_length tokens.
+      target: an output to use instead of the model's best.
 
     Raises:
-      UserError: for a blank text, and for a target that is no output (of a parser, no tree).
+      UserError: for a blank text, and for a parser's target that is not a tree.
     """
     source_ids, target_ids = ids_of(model, text, target)
-    found = of_ids(model, source_ids, target_ids)
     return Attention(
-        **found,
+        **of_ids(model, source_ids, target_ids),
         source_tokens=tuple(pieces.of_ids(model.vocabulary, source_ids)),
         target_tokens=tuple(pieces.of_ids(model.vocabulary.targets, target_ids)),
     )
@@ -107,7 +105,7 @@ def attention(model: translator.Translator, text: str, target: str | None = None
 def ids_of(
     model: translator.Translator, text: str, target: str | None
 ) -> tuple[Sequence[int], Sequence[int]]:
-    """Return the ids of a text and of its output, a given one or the best."""
+    """Return the ids of a text and of its output: `target`, or the model's best."""
     limit = model.options.max_source_length
     if not model.task.cut(text, limit).strip():
         raise errors.UserError("a blank text has no attention: give a sentence")
@@ -123,12 +121,9 @@ def of_ids(
     model: translator.Translator, source_ids: Sequence[int], target_ids: Sequence[int]
 ) -> dict[str, np.ndarray]:
     """Return the weights by kind, float32 [layer, head, query, key] each."""
-    found = weights(
-        model.models[0],
-        tf.constant(translator.pad([source_ids])),
-        tf.constant(translator.pad([target_ids])),
-    )
-    return {kind: tensor.numpy()[0] for kind, tensor in found._asdict().items()}
+    inputs, targets = (tf.constant(translator.pad([ids])) for ids in (source_ids, target_ids))
+    by_kind = weights(model.models[0], inputs, targets)._asdict()
+    return {kind: tensor.numpy()[0] for kind, tensor in by_kind.items()}
 
 
 def weights(model: transformer.Transformer, inputs: tf.Tensor, targets: tf.Tensor) -> Weights:

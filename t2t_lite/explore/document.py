@@ -1,8 +1,7 @@
-"""The page as one HTML file that opens from a disk: scripts, styles and data in it.
+"""The page as one HTML file, with scripts, styles and data in it, for use without a server.
 
-The scripts are ES modules, each of which imports from those before it; here each is a function of
-its own in one script. Its digest, and that of the styles, are all that the file's content security
-policy lets a browser run.
+The scripts are ES modules. Here each becomes a function in one script. The file's content security
+policy allows only this script and the page's styles, by their digests.
 """
 
 import base64
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 PAGE = pathlib.Path(__file__).parent / "page"
-# In the order in which they import each other; main.js comes last.
+# Each module imports only from those before it.
 MODULES = (
     "dom.js",
     "tokens.js",
@@ -52,7 +51,7 @@ def document(data: dict[str, Any]) -> str:
     )
     text = _read("index.html")
     text = re.sub(r'<link rel="stylesheet"[^>]*>', lambda _: head, text)
-    # Modules run when the document is there.
+    # A module runs after the document is complete.
     module = f'<script type="module">{script}</script>'
     return re.sub(r'<script type="module"[^>]*></script>', lambda _: module, text)
 
@@ -76,7 +75,7 @@ def weight_text(weights: bytes) -> str:
 
 
 def _as_function(name: str) -> str:
-    """Return a module as a call that leaves what it exports in `modules`.
+    """Return a module as a function call that stores its exports in `modules`.
 
     import { a } from "./dom.js";     const { a } = modules["dom.js"];
     export function b() {}            function b() {} ... return { b };

@@ -1,11 +1,11 @@
 """What the page shows of a text: translation, attention, search and parse, as plain objects.
 
-An Explorer answers for one translator. Objects hold only what json can hold; attention weights,
-which are many, are bytes: see document.weight_bytes.
+An Explorer answers for one translator. Its objects can be written as JSON; attention weights, which
+are many, are bytes: see document.weight_bytes.
 """
 
-import collections
 import dataclasses
+import functools
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,13 @@ from t2t_lite.tasks import parsing
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import vocabulary as vocabularies
 
-# Analyses whose weights are kept: one on the page, and the one before it.
-_KEPT = 2
-_EXAMPLES = 200  # of a split, offered on the page
+_CACHED_TEXTS = 2  # the text on the page, and the one before it
+_MAX_EXAMPLES = 200  # texts of a split that the page offers
 
 
 @dataclasses.dataclass(frozen=True)
 class _Analysis:
-    """A text's ids, and those of the output that the views are about."""
+    """The ids of a text and of the output shown, and the translation as the page gets it."""
 
     source_ids: Sequence[int]
     target_ids: Sequence[int]
@@ -36,7 +35,7 @@ class _Analysis:
 
 
 class Answers(Protocol):
-    """What the page asks; Explorer says more of each."""
+    """Answers to the page's requests; see Explorer."""
 
     def about(self) -> dict[str, Any]:
         """Return what the page shows before any text."""
@@ -56,11 +55,11 @@ class Answers(Protocol):
 
 
 class Explorer:
-    """Answers what the page asks of a run; its methods may be called from several threads.
+    """Answers the page's requests about a run; several threads may call its methods.
 
     Args:
-      model: the translator; n-best lists have as many entries as its options return.
-      references: the reference of each source text that has one.
+      model: the translator; its option return_beams is the length of n-best lists.
+      references: references by source text.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Explorer:
         *,
         references: Mapping[str, str] | None = None,
     ):
-        # Every output with its tokens' probabilities and alignment, whatever the options say.
+        # The page always shows the tokens' probabilities and alignment.
         options = dataclasses.replace(model.options, token_scores=True, alignments=True)
         self.model = translator.Translator(
             model.models,
@@ -89,20 +88,19 @@ class Explorer:
             autograph=False,
         )
         self._lock = threading.RLock()
-        self._analyses: collections.OrderedDict[Any, _Analysis] = collections.OrderedDict()
-        self._attention: collections.OrderedDict[Any, attending.Weights] = collections.OrderedDict()
+        self._analysis = functools.lru_cache(_CACHED_TEXTS)(self._analyse)
+        self._weights_of = functools.lru_cache(_CACHED_TEXTS)(self._compute_weights)
 
     def warm_up(self) -> None:
-        """Make the graphs, so that the first text is answered as fast as others."""
-        # Two lengths: a graph is made for the first, and one for all others at the second.
+        """Build the graphs, so that the first text is answered as fast as others."""
+        # Two lengths: TensorFlow builds one graph for the first and one for all others.
         for text in ("a", "a a a"):
-            self._attention.clear()
             if self._search:
                 self.search(text)
             self.attention(text, None, "cross", 0)
 
     def about(self) -> dict[str, Any]:
-        """Return what the page shows before any text: the model, and texts to begin with."""
+        """Return what the page shows before any text: the model and example texts."""
         options = self.model.options
         hparams = self.model.models[0].hparams
         return {
@@ -128,18 +126,19 @@ class Explorer:
         }
 
     def translation(self, text: str, target: str | None = None) -> dict[str, Any]:
-        """Return the outputs of a text with all that is known of their tokens.
+        """Return the outputs of a text with their tokens, probabilities and alignments.
 
         Args:
           text: the source.
-          target: an output to look at in place of the best.
+          target: an output to show instead of the model's best.
 
-        Raises UserError for a target that is none, e.g. of a parser no tree.
+        Raises UserError for an invalid target, e.g. one of a parser that is not a tree.
         """
-        return self._analysis(text, target).translation
+        with self._lock:
+            return self._analysis(text, target).translation
 
     def attention(self, text: str, target: str | None, kind: str, layer: int) -> bytes:
-        """Return the weights of one layer, [head, query, key], as the module says."""
+        """Return the weights of one layer, [head, query, key], as document.weight_bytes."""
         if kind not in attending.KINDS:
             raise errors.UserError(f"kind is one of {', '.join(attending.KINDS)}, got {kind!r}")
         with self._lock:
@@ -178,10 +177,6 @@ class Explorer:
             "penalty": _effect_of_penalty(tree, self.model),
         }
 
-    def _analysis(self, text: str, target: str | None) -> _Analysis:
-        with self._lock:
-            return _kept(self._analyses, (text, target), lambda: self._analyse(text, target))
-
     def _analyse(self, text: str, target: str | None) -> _Analysis:
         start = time.perf_counter()
         (translated,) = self.model.translate([text])
@@ -219,7 +214,7 @@ class Explorer:
         }
 
     def _given(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[str, Any]:
-        """Return a given output as a hypothesis; text and score are those a search would give."""
+        """Return a given output as a hypothesis, with text and score as a search gives them."""
         source = tasks.EncodedText(list(source_ids), truncated=False)
         text, repairs = self.model.task.decode(target_ids, source)
         told = self.model.force_ids(translator.pad([source_ids]), translator.pad([target_ids]))
@@ -238,22 +233,18 @@ class Explorer:
             )
         )
 
-    def _weights_of(self, text: str, target: str | None) -> attending.Weights:
+    def _compute_weights(self, text: str, target: str | None) -> attending.Weights:
         analysis = self._analysis(text, target)
         if not analysis.source_ids:
             raise errors.UserError("a blank text has no attention")
-
-        def compute() -> attending.Weights:
-            inputs, targets = ([ids] for ids in (analysis.source_ids, analysis.target_ids))
-            return self._weights(translator.pad(inputs), translator.pad(targets))
-
-        return _kept(self._attention, (text, target), compute)
+        inputs, targets = analysis.source_ids, analysis.target_ids
+        return self._weights(translator.pad([inputs]), translator.pad([targets]))
 
 
 def beside_reference(
     text: str, output: str, references: Mapping[str, str], *, is_parser: bool
 ) -> dict[str, Any]:
-    """Return a text's reference, None where it has none, and the output compared with it."""
+    """Return a text's reference, if any, and the output compared with it."""
     reference = references.get(text, references.get(text.strip()))
     if is_parser:
         return {"reference": reference, "chrf": None, "parse": parses.compare(output, reference)}
@@ -263,11 +254,11 @@ def beside_reference(
 
 def examples(references: Mapping[str, str]) -> list[str]:
     """Return the texts that the page offers."""
-    return list(references)[:_EXAMPLES]
+    return list(references)[:_MAX_EXAMPLES]
 
 
 def _effect_of_penalty(tree: search_tree.Tree, model: translator.Translator) -> dict[str, Any]:
-    """Return which of the finished outputs would be best by probability alone, without penalty."""
+    """Return the best finished output with and without the length penalty."""
     finished = [tree.extensions[number] for number in tree.hypotheses]
     if not finished:
         return {"changed": False}
@@ -289,13 +280,3 @@ def _effect_of_penalty(tree: search_tree.Tree, model: translator.Translator) -> 
         "with": described(best),
         "without": described(by_probability),
     }
-
-
-def _kept(cache: collections.OrderedDict, key: Any, compute) -> Any:
-    """Return what a cache of the last few has under a key, computed if it has nothing."""
-    if key not in cache:
-        cache[key] = compute()
-        while len(cache) > _KEPT:
-            cache.popitem(last=False)
-    cache.move_to_end(key)
-    return cache[key]

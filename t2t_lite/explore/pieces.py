@@ -1,8 +1,5 @@
-"""Tokens as a reader sees them: pieces with their spaces, and names for what is no text.
-
-A token's text is what the vocabulary spells, "▁the" or "<0xE2>"; names in angle brackets that are
-no bytes stand for no text.
-"""
+"""Tokens as the page shows them: subwords as in the vocabulary, "▁the" or "<0xE2>", and names such
+as ⟨end⟩ for special tokens."""
 
 from collections.abc import Iterable
 
@@ -16,7 +13,7 @@ Vocabulary = any_vocabulary.AnyVocabulary
 
 
 def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
-    """Return each token's piece.
+    """Return the subword of each token.
 
     >>> of_ids(vocabulary, [265, 301, 1])
     ["▁a", "▁dog", "⟨end⟩"]
@@ -25,7 +22,7 @@ def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
 
 
 def of_id(vocabulary: Vocabulary, token: int) -> str:
-    """Return one token's piece; spare ids past the vocabulary are unknown."""
+    """Return one token's subword; ids past the end of the vocabulary are ⟨unknown⟩."""
     if token in vocabulary.special_ids:
         return _NAMES[token]
     return vocabulary.piece(token) if token < vocabulary.size else UNK

@@ -1,4 +1,4 @@
-"""The page of some texts with all of its views, to keep or to send: see document."""
+"""The page of some texts, with all views, as one HTML file (see document)."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from t2t_lite.explore import attending, document, explorer
 
 
 def page(answers: explorer.Answers, texts: Sequence[tuple[str, str | None]]) -> str:
-    """Return the page of some (text, target or None) with all of its views."""
+    """Return the page of some (text, target or None) with all views."""
     about = answers.about()
     saved = []
     for text, target in texts:

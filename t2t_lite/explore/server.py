@@ -1,15 +1,15 @@
-"""The page over HTTP, for this machine: Werkzeug serves, an Explorer answers.
+"""The page over HTTP on this machine: Werkzeug serves it, an Explorer answers its requests.
 
     GET  /                   the page; its scripts and styles are under /page/
-    GET  /api/about          the model, and texts to begin with
+    GET  /api/about          the model and example texts
     POST /api/translation    {"text", "target"} -> Explorer.translation
     POST /api/search         {"text"} -> Explorer.search
     POST /api/attention      {"text", "target", "kind", "layer"} -> two bytes a weight
     POST /api/save           {"text", "target"} -> the page of this text in one HTML file
 
-A browser lets any site send requests to this machine. So what is asked under another host's name is
-refused (a site that lets its name lead here would be such), what another origin sends too, and
-answers carry no header that would let a script of another origin read them.
+A browser lets any site send requests to this machine. So requests for another host name (DNS
+rebinding) and from another origin are refused, and no header lets scripts of another origin read
+the answers.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ from t2t_lite.explore import explorer, saving
 
 _PAGE = pathlib.Path(__file__).parent / "page"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
-# Nothing comes from elsewhere, and no script or style is in the page itself.
+# Everything is loaded from this server; the page has no inline script or style.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -38,15 +38,15 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-MAX_BODY = 2 << 20  # bytes; of a longer text no model reads more than the beginning
+MAX_BODY = 2 << 20  # bytes; models cut longer texts anyway
 
 
 class Application:
     """The WSGI application.
 
     Args:
-      answers: what answers.
-      host: the name that the server was given, under which it may be asked too.
+      answers: the explorer that answers.
+      host: the address of the server, which requests may name.
     """
 
     def __init__(self, answers: explorer.Answers, host: str = "127.0.0.1"):
@@ -75,10 +75,10 @@ class Application:
         return response(environ, start_response)
 
     def _check_origin(self, request: Request) -> None:
-        """Raise Forbidden for what this page itself would not ask."""
+        """Raise Forbidden for requests that do not come from this page."""
         host = request.host
         name = re.sub(r":\d+$", "", host).strip("[]").lower()
-        # A numeric address is no name that somebody could let lead here.
+        # Nobody can make a numeric address point here.
         if name not in self._hosts and not _is_address(name):
             raise exceptions.Forbidden(f"{host} is not this server's name")
         origin = request.headers.get("Origin")
@@ -113,11 +113,11 @@ class Application:
 
 
 def make(answers: explorer.Answers, *, host: str, port: int) -> serving.BaseWSGIServer:
-    """Return a server that listens; `serve_forever` serves, `port` is the one it got for 0.
+    """Return a listening server; call its `serve_forever`. For port 0 its `port` is a free one.
 
-    Raises UserError where the address cannot be had.
+    Raises UserError if it cannot listen on the address.
     """
-    # Werkzeug itself answers a taken port with lines of its own and the end of the process.
+    # Werkzeug itself would print several lines about a port in use and exit.
     family = serving.select_address_family(host, port)
     try:
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -133,15 +133,15 @@ def make(answers: explorer.Answers, *, host: str, port: int) -> serving.BaseWSGI
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a host's name."""
+    """Return whether only this machine can reach the host."""
     return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 class _QuietHandler(serving.WSGIRequestHandler):
-    """Writes no line for a request that went well."""
+    """Logs only server errors."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Log errors of the server alone."""
+        """Log a request whose status is 5xx."""
         if str(code).startswith("5"):
             super().log_request(code, size)
 
@@ -155,13 +155,13 @@ def _is_address(name: str) -> bool:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    """Return the object that was sent; a form of another site cannot send this type."""
+    """Return the JSON object that was sent. Forms of other sites cannot send this type."""
     if request.mimetype != "application/json":
         raise exceptions.UnsupportedMediaType("send application/json")
     try:
         body = json.loads(request.get_data())
     except (ValueError, RecursionError):
-        raise exceptions.BadRequest("the body is no JSON") from None
+        raise exceptions.BadRequest("the body is not JSON") from None
     if not isinstance(body, dict):
         raise exceptions.BadRequest("send a JSON object")
     return body
@@ -182,7 +182,7 @@ def _target(body: dict[str, Any]) -> str | None:
 
 
 def _json(content: Any, status: int = 200) -> Response:
-    # As ASCII, so that a lone surrogate, which is no UTF-8, can be shown too.
+    # ASCII, since a lone surrogate cannot be written as UTF-8.
     return Response(json.dumps(content), status=status, mimetype="application/json")
 
 

@@ -40,7 +40,7 @@ def test_a_corpus_becomes_data(corpus, tmp_path, capsys):
     assert err.splitlines() == ["read text", "learn vocabulary", "encode", "write shards"]
     assert _run(*flags) == 0
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("is there already: --overwrite makes the data anew")
+    assert line.endswith("exists already: --overwrite replaces the data")
 
 
 def test_an_imported_models_vocabulary_and_its_training(corpus, tmp_path, capsys):

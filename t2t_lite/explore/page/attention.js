@@ -103,12 +103,12 @@ function headBoxes(count, heads, change, withColors) {
     element("button", { type: "button", class: "second", onclick: () => change({ heads: null }) }, "all"));
 }
 
-/** Say how much of the weight goes to what is no text: many heads rest there. */
+/** Return a line with the share of the weight on special tokens, where many heads rest. */
 function marks(weight, { queries, keys }) {
   const places = keys.map((_, key) => key).filter((key) => isMark(keys[key]));
   if (!places.length) return null;
   const names = [...new Set(places.map((key) => keys[key]))];
   const share = (name) => shareOf(weight, queries.length, places.filter((key) => keys[key] === name));
   return element("p", { class: "note" },
-    `Weight on what is no text: ${names.map((name) => `${name} ${(100 * share(name)).toFixed(0)} %`).join(", ")}.`);
+    `Weight on special tokens: ${names.map((name) => `${name} ${(100 * share(name)).toFixed(0)} %`).join(", ")}.`);
 }

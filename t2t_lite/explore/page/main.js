@@ -46,7 +46,7 @@ async function show() {
   const status = part("status");
   status.classList.remove("error");
   if (state.text === undefined) {
-    part("view").replaceChildren(element("p", {}, "Type a text, or choose one, to see what the model makes of it."));
+    part("view").replaceChildren(element("p", {}, "Type a text, or choose one, to see its translation."));
     return;
   }
   const waiting = setTimeout(() => { status.textContent = "Working …"; }, 150);
