@@ -114,7 +114,6 @@ def test_choices_and_bounds_of_a_command_are_those_of_its_options(capsys):
     assert names <= set(trainer.FLAGS)
 
 
-@pytest.mark.integration
 def test_the_import_of_tensorflow_leaves_the_garbage_collector_on():
     """In a process of its own: here TensorFlow may have been imported already."""
     code = (

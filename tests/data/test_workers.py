@@ -16,7 +16,7 @@ def _die(*task):
     os._exit(1)
 
 
-@pytest.mark.parametrize("num_workers", [1, pytest.param(2, marks=pytest.mark.integration)])
+@pytest.mark.parametrize("num_workers", [1, 2])
 def test_every_task_is_done_and_few_wait(tmp_path, num_workers):
     taken = []
 
