@@ -36,10 +36,10 @@ def graphs_of_the_file_before_go() -> None:
 @pytest.fixture(scope="session")
 def integers() -> None:
     """Skip where the processor does not multiply 8-bit integers."""
-    from t2t_lite.decode import products
+    from t2t_lite.decode import matmuls
 
-    if not products.has_integers():
-        pytest.skip("this processor has no products of 8-bit integers (AVX512 VNNI or AMX)")
+    if not matmuls.has_integers():
+        pytest.skip("this processor does not multiply 8-bit integers (AVX512 VNNI or AMX)")
 
 
 def pytest_configure() -> None:

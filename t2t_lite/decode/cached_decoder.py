@@ -9,7 +9,7 @@ beam_search.Decoder has it. Every beam attends over all slots of its sentence, a
 not its own are hidden by a mask, made once a step for all layers. Beams soon share most of their
 past, so most slots soon belong to no beam: whenever caches grow, these are left behind.
 
-Products with weights may be in bfloat16 or of 8-bit integers where all else is in float32. Rounded
+Matmuls with weights may be in bfloat16 or in 8-bit integers where all else is in float32. Rounded
 logits would change outputs most, so those of the best candidates are then computed again.
 
 Shapes: B sentences, N beams, T time steps so far allotted, C slots that the caches hold, S source
@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decode import beam_search, candidates, prepared_weights
+from t2t_lite.decode import beam_search, candidates, matmuls, prepared_weights
 from t2t_lite.decode import options as decode_options
-from t2t_lite.decode import products as weight_products
 from t2t_lite.model import attention, compatibility, linear, residual, transformer
 
 
@@ -68,43 +67,41 @@ class CachedDecoder:
     Args:
       model: whose compute type is that of the encoder and of attention.
       beam_size: N.
-      products: the type of the decoder's products with weights, int8 among them (see `products`);
-        default: that of the model.
-      may_round: whether logits may be RoundedLogits; else they are float32 products.
+      matmul_dtype: of the decoder's matmuls with weights, int8 among them (see `matmuls`); default:
+        that of the model.
+      may_round: whether logits may be RoundedLogits; else they are float32.
     """
 
     def __init__(
         self,
         model: transformer.Transformer,
         beam_size: int,
-        products: str | None = None,
+        matmul_dtype: str | None = None,
         *,
         may_round: bool = True,
     ):
         self.model = model
         self.beam_size = beam_size
         self.dtype = tf.as_dtype(model.compute_dtype)
-        products = tf.as_dtype(products or model.compute_dtype)
+        dtype = tf.as_dtype(matmul_dtype or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
         self.embedding_VD = model.softmax_matrix()
-        softmax_type = products if may_round else tf.float32
-        self.logits_are_rounded = softmax_type != tf.float32
+        softmax_dtype = dtype if may_round else tf.float32
+        self.logits_are_rounded = softmax_dtype != tf.float32
         self.layers = [
-            prepared_weights.LayerWeights.of(layer, products, self.dtype)
-            for layer in model.decoder_layers
+            prepared_weights.LayerWeights.of(layer, dtype) for layer in model.decoder_layers
         ]
-        self.has_integers = products == tf.int8
-        self.encoder_products = (
-            prepared_weights.encoder_products(model) if self.has_integers else {}
+        self.has_integers = dtype == tf.int8
+        self.project = (
+            prepared_weights.encoder_projection(model) if self.has_integers else linear.project
         )
         self.final_norm = prepared_weights.Norm.of(model.decoder_norm) if hparams.pre_norm else None
         # What the softmax multiplies comes from this norm.
         last_norm = self.final_norm or self.layers[-1].norms[-1]
-        self.softmax = weight_products.product(
+        self.softmax = matmuls.matmul(
             *prepared_weights.softmax_weights(self.embedding_VD, hparams.d_model),
-            dtype=softmax_type,
-            small_dtype=self.dtype,
+            dtype=softmax_dtype,
             bounds=last_norm.bounds(),
         )
 
@@ -115,12 +112,13 @@ class CachedDecoder:
         `translator.is_short_sentence`.
         """
         if self.has_integers:
-            with tf.control_dependencies([weight_products.assert_integers()]):
+            with tf.control_dependencies([matmuls.assert_integers()]):
                 inputs = tf.identity(inputs)
-        with linear.replaced(self.encoder_products):
-            encoded = self.model.encode(inputs)
-            attentions = [layer.cross_attention for layer in self.model.decoder_layers]
-            memories = [KeysValues(*each.keys_values(encoded.states)) for each in attentions]
+        encoded = self.model.encode(inputs, project=self.project)
+        memories = [
+            KeysValues(*layer.cross_attention.keys_values(encoded.states, self.project))
+            for layer in self.model.decoder_layers
+        ]
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
         def empty(size):
@@ -341,10 +339,10 @@ def of_models(
     models: Sequence[transformer.Transformer], options: decode_options.DecodeOptions
 ) -> CachedDecoder | Ensemble:
     """Return the decoder of one model, or the ensemble of several."""
-    beam_size, products = beam_search.num_beams(options), options.products_dtype
+    beam_size, dtype = beam_search.num_beams(options), options.matmul_dtype
     if len(models) == 1:
-        return CachedDecoder(models[0], beam_size, products)
-    return Ensemble([CachedDecoder(m, beam_size, products, may_round=False) for m in models])
+        return CachedDecoder(models[0], beam_size, dtype)
+    return Ensemble([CachedDecoder(m, beam_size, dtype, may_round=False) for m in models])
 
 
 class _StepSlots(NamedTuple):

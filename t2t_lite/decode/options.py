@@ -106,8 +106,8 @@ class DecodeOptions:
         return "bfloat16" if self.precision == "bfloat16" else "float32"
 
     @property
-    def products_dtype(self) -> str:
-        """The type of the decoder's products with weights."""
+    def matmul_dtype(self) -> str:
+        """The type of the decoder's matmuls with weights."""
         if self.precision == "float32":
             return "float32"
         return "int8" if self.precision == "mixed_int8" else "bfloat16"

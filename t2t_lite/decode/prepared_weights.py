@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite.decode import candidates, products
-from t2t_lite.model import attention, normalization, transformer
+from t2t_lite.decode import candidates, matmuls
+from t2t_lite.model import attention, linear, normalization, transformer
 
 
 class FoldedMemory(NamedTuple):
@@ -40,7 +40,7 @@ class Norm(NamedTuple):
     @classmethod
     def of(cls, layer: normalization.LayerNorm) -> "Norm":
         scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
-        scale, bias = products.constant(scale), products.constant(bias)
+        scale, bias = matmuls.constant(scale), matmuls.constant(bias)
         return cls(scale, bias, layer.epsilon)
 
     def __call__(self, x: tf.Tensor) -> tf.Tensor:
@@ -53,15 +53,15 @@ class Norm(NamedTuple):
 
 
 class LayerWeights(NamedTuple):
-    """A layer's products, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
+    """A layer's matmuls, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
     some models have: the vectors of additive attention, another activation."""
 
-    self_qkv: products.Product
-    self_output: products.Product
-    cross_q: products.Product
-    cross_output: products.Product
-    input_to_hidden: products.Product
-    hidden_to_output: products.Product
+    self_qkv: matmuls.Matmul
+    self_output: matmuls.Matmul
+    cross_q: matmuls.Matmul
+    cross_output: matmuls.Matmul
+    input_to_hidden: matmuls.Matmul
+    hidden_to_output: matmuls.Matmul
     norms: tuple[Norm, Norm, Norm]
     self_additive: tf.Tensor | None
     cross_additive: tf.Tensor | None
@@ -91,19 +91,15 @@ class LayerWeights(NamedTuple):
         return x if self.folding_output_bias is None else x + self.folding_output_bias
 
     @classmethod
-    def of(
-        cls, layer: transformer.DecoderLayer, dtype: tf.DType, small_dtype: tf.DType
-    ) -> "LayerWeights":
-        """Prepare a layer's weights for products in dtype, of small ones in small_dtype where that
-        is int8."""
+    def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "LayerWeights":
+        """Prepare a layer's weights for matmuls in dtype."""
         self_attention, cross = layer.self_attention, layer.cross_attention
         feed_forward = layer.feed_forward
 
-        def product(kernel, bias=None):
+        def matmul(kernel, bias=None):
             if bias is not None:
                 bias = tf.convert_to_tensor(bias)
-            kernel = tf.convert_to_tensor(kernel)
-            return products.product(kernel, bias, dtype=dtype, small_dtype=small_dtype)
+            return matmuls.matmul(tf.convert_to_tensor(kernel), bias, dtype=dtype)
 
         def scaled(kernel):  # of either attention: they have one d_k and one function
             scale = self_attention.d_k**-0.5 if self_attention.function == "scaled_dot" else 1.0
@@ -129,14 +125,14 @@ class LayerWeights(NamedTuple):
         if qkv_bias is not None:
             qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
         return cls(
-            self_qkv=product(
+            self_qkv=matmul(
                 tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
             ),
-            self_output=product(self_attention.output_kernel, output_bias(self_attention)),
-            cross_q=product(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
-            cross_output=product(cross.output_kernel, output_bias(cross)),
-            input_to_hidden=product(feed_forward.kernel_1, feed_forward.bias_1),
-            hidden_to_output=product(feed_forward.kernel_2, feed_forward.bias_2),
+            self_output=matmul(self_attention.output_kernel, output_bias(self_attention)),
+            cross_q=matmul(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
+            cross_output=matmul(cross.output_kernel, output_bias(cross)),
+            input_to_hidden=matmul(feed_forward.kernel_1, feed_forward.bias_1),
+            hidden_to_output=matmul(feed_forward.kernel_2, feed_forward.bias_2),
             norms=(
                 Norm.of(layer.self_attention_norm),
                 Norm.of(layer.cross_attention_norm),
@@ -152,17 +148,27 @@ class LayerWeights(NamedTuple):
         )
 
 
-def encoder_products(model: transformer.Transformer) -> dict[str, products.Product]:
-    """Return products of integers with what is large of the weights that a source meets."""
+def encoder_projection(model: transformer.Transformer) -> linear.Project:
+    """Return how the encoder, and cross-attention's keys and values, multiply by kernels: by large
+    ones in 8-bit integers."""
     kernels = [layer.cross_attention.kv for layer in model.decoder_layers]
     for layer in model.encoder_layers:
         kernels += [layer.self_attention.qkv, layer.self_attention.output_kernel]
         kernels += [layer.feed_forward.kernel_1, layer.feed_forward.kernel_2]
-    return {
-        kernel.path: products.product(tf.convert_to_tensor(kernel), dtype=tf.int8)
+    rounded = {
+        kernel.path: matmuls.Int8Matmul(tf.convert_to_tensor(kernel))
         for kernel in kernels
-        if products.is_large(kernel)
+        if matmuls.is_large(kernel)
     }
+
+    def project(x, kernel, dtype):
+        if kernel.path not in rounded:
+            return linear.project(x, kernel, dtype)
+        y = rounded[kernel.path](tf.reshape(x, [-1, kernel.shape[0]]))
+        shape = tf.concat([tf.shape(x)[:-1], kernel.shape[1:]], 0)
+        return tf.cast(tf.reshape(y, shape), dtype)
+
+    return project
 
 
 def softmax_weights(matrix: tf.Tensor, d_model: int) -> tuple[tf.Tensor, tf.Tensor | None]:

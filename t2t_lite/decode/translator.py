@@ -25,8 +25,8 @@ from t2t_lite.decode import (
     cached_decoder,
     candidates,
     forced,
+    matmuls,
     options,
-    products,
 )
 from t2t_lite.decode.translation import BLANK, Hypothesis, Translation
 from t2t_lite.model import transformer
@@ -53,7 +53,7 @@ class Translator:
       devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
         CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
       frozen: the models' weights will not change any more, so the decoder's are prepared once, not
-        in every search. Products of integers need it.
+        in every search. 8-bit matmuls need it.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Translator:
         self.task = task
         self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
-        products.require_precision(self.options.precision)
+        matmuls.require_precision(self.options.precision)
         self.frozen = frozen
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
@@ -85,15 +85,15 @@ class Translator:
         self.emittable = candidates.EmittableIds(targets.size, forbidden=forbidden)
         ids = tf.TensorSpec([None, None], tf.int32)
         # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
-        self.translate_ids = tf.function(self._search, input_signature=[ids], autograph=False)
+        self.translate_ids = tf.function(self.search, input_signature=[ids], autograph=False)
         # But one sentence, if it is short, has a trace of its own, of fewer operations.
         self.translate_sentence = tf.function(
-            self._search, input_signature=[tf.TensorSpec([1, None], tf.int32)], autograph=False
+            self.search, input_signature=[tf.TensorSpec([1, None], tf.int32)], autograph=False
         )
-        self.continue_ids = tf.function(self._search, input_signature=[ids, ids], autograph=False)
+        self.continue_ids = tf.function(self.search, input_signature=[ids, ids], autograph=False)
         uniforms = tf.TensorSpec([None, None], tf.float32)
         self.sample_ids = tf.function(
-            self._search, input_signature=[ids, ids, uniforms], autograph=False
+            self.search, input_signature=[ids, ids, uniforms], autograph=False
         )
         self.force_ids = tf.function(self._force, input_signature=[ids, ids], autograph=False)
 
@@ -316,11 +316,12 @@ class Translator:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
             return cached_decoder.of_models(self.models, self.options)
 
-    def _search(
+    def search(
         self,
         inputs: tf.Tensor,
         prefix_ids: tf.Tensor | None = None,
         uniforms: tf.Tensor | None = None,
+        recorder: beam_search.Recorder | None = None,
     ) -> beam_search.Hypotheses:
         """Translate ids in the graph.
 
@@ -331,6 +332,7 @@ class Translator:
           inputs: int32 [B, S], each with EOS, padded with 0.
           prefix_ids: int32 [B, P], what outputs begin with, padded with 0.
           uniforms: float32 [B, longest output], random numbers from 0 to 1; sample with these.
+          recorder: gets the steps of the search of one sentence.
         """
         decoder = self._decoder()
         max_lengths = self._max_lengths(inputs, prefix_ids)
@@ -349,6 +351,7 @@ class Translator:
             uniforms=uniforms,
             grammar=self.grammar,
             grammar_state=grammar_state,
+            recorder=recorder,
         )
 
     def _max_lengths(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None) -> tf.Tensor:

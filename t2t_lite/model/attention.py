@@ -151,24 +151,33 @@ class MultiHeadAttention(keras.layers.Layer):
                 initializer=keras.initializers.RandomUniform(-limit, limit),
             )
 
-    def call(self, x, memory=None, *, keys_values=None, attention_mask=None, noise=None):
+    def call(
+        self,
+        x,
+        memory=None,
+        *,
+        attention_mask=None,
+        noise=None,
+        project: linear.Project = linear.project,
+    ):
         """Attend from x [B, T, D] to memory [B, S, D], or to x itself.
 
         Args:
           x: [B, T, D].
           memory: [B, S, D] in cross-attention, otherwise None.
-          keys_values: instead of a memory, what `keys_values` has made of it once for all calls.
           attention_mask: float32, broadcasts to [B, H, T, S].
           noise: the random bits of a training step; None: no dropout.
+          project: how x is multiplied by a kernel.
 
         Returns:
           [B, T, D] in the compute type.
         """
         if self.cross:
-            (queries,) = self._heads(x, self.q, [self.d_k])
-            keys, values = keys_values or self.keys_values(memory)
+            (queries,) = self._heads(x, self.q, [self.d_k], project)
+            keys, values = self.keys_values(memory, project)
         else:
-            queries, keys, values = self._heads(x, self.qkv, [self.d_k, self.d_k, self.d_v])
+            sizes = [self.d_k, self.d_k, self.d_v]
+            queries, keys, values = self._heads(x, self.qkv, sizes, project)
         if self.use_bias:
             queries += tf.cast(self.query_bias(), queries.dtype)
         # For pictures; nothing is computed unless they ask.
@@ -188,7 +197,7 @@ class MultiHeadAttention(keras.layers.Layer):
         heads_BTHK = tf.transpose(heads_BHTK, [0, 2, 1, 3])
         shape = tf.shape(heads_BTHK)
         joined = tf.reshape(heads_BTHK, [shape[0], shape[1], self.num_heads * self.d_v])
-        outputs = self._project(joined, self.output_kernel)
+        outputs = project(joined, self.output_kernel, self.compute_dtype)
         if self.use_bias:
             outputs = linear.add_bias(outputs, tf.convert_to_tensor(self.output_bias))
         return outputs
@@ -210,18 +219,17 @@ class MultiHeadAttention(keras.layers.Layer):
             mask = band if mask is None else band + mask
         return attention_weights(queries, keys, mask, self.scores)
 
-    def keys_values(self, memory: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def keys_values(
+        self, memory: tf.Tensor, project: linear.Project = linear.project
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Return cross-attention's keys [B, H, S, d_k] and values [B, H, S, d_v] of a memory
         [B, S, D]."""
-        keys, values = self._heads(memory, self.kv, [self.d_k, self.d_v])
+        keys, values = self._heads(memory, self.kv, [self.d_k, self.d_v], project)
         return keys, values
 
-    def _heads(self, x, kernel, sizes: Sequence[int]) -> list[tf.Tensor]:
+    def _heads(self, x, kernel, sizes: Sequence[int], project) -> list[tf.Tensor]:
         """Return one tensor [B, H, T, size] a size of x [B, T, D] times a fused kernel."""
-        return _split_heads(self._project(x, kernel), self.num_heads, sizes)
-
-    def _project(self, x, kernel):
-        return linear.project(x, kernel, self.compute_dtype)
+        return _split_heads(project(x, kernel, self.compute_dtype), self.num_heads, sizes)
 
     def _add_fused(self, name: str, sizes: Sequence[int]):
         """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel.

@@ -33,12 +33,13 @@ class FeedForward(keras.layers.Layer):
         self.kernel_2 = self.add_weight(name="kernel_2", shape=(self.d_ff, self.d_model))
         self.bias_2 = self.add_weight(name="bias_2", shape=(self.d_model,), initializer="zeros")
 
-    def call(self, x, noise=None):
+    def call(self, x, noise=None, project: linear.Project = linear.project):
         """Map x [..., D] to [..., D] in the compute type; `noise` drops hidden units."""
-        hidden = self._linear(x, self.kernel_1, self.bias_1)
-        hidden = dropout.dropout(self.activation(hidden), self.relu_dropout, noise)
-        return self._linear(hidden, self.kernel_2, self.bias_2)
 
-    def _linear(self, x, kernel, bias):
-        y = linear.project(x, kernel, self.compute_dtype)
-        return linear.add_bias(y, tf.convert_to_tensor(bias))
+        def affine(x, kernel, bias):
+            y = project(x, kernel, self.compute_dtype)
+            return linear.add_bias(y, tf.convert_to_tensor(bias))
+
+        hidden = affine(x, self.kernel_1, self.bias_1)
+        hidden = dropout.dropout(self.activation(hidden), self.relu_dropout, noise)
+        return affine(hidden, self.kernel_2, self.bias_2)

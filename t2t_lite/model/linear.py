@@ -3,28 +3,13 @@
 Shapes: N rows (all leading axes flattened), I and O input and output features.
 """
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
 
-_Products = Mapping[str, Callable[[tf.Tensor], tf.Tensor]]
-_replaced: contextvars.ContextVar[_Products | None] = contextvars.ContextVar(
-    "replaced", default=None
-)
-
-
-@contextlib.contextmanager
-def replaced(products: _Products) -> Iterator[None]:
-    """In this context compute x W by products[path of W], from [N, I] to [N, O] of any type, where
-    there is one, e.g. a faster one of rounded weights."""
-    token = _replaced.set(products)
-    try:
-        yield
-    finally:
-        _replaced.reset(token)
+# (x [..., I], kernel [I, O], dtype) -> [..., O]: `project`, or a faster way with rounded weights.
+Project = Callable[[tf.Tensor, keras.Variable, str], tf.Tensor]
 
 
 def project(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
@@ -32,9 +17,6 @@ def project(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
 
     One flat matrix product: a batched product would sum its kernel's gradient over the batch.
     """
-    if product := (_replaced.get() or {}).get(kernel.path):
-        shape = tf.concat([tf.shape(x)[:-1], kernel.shape[1:]], 0)
-        return tf.cast(tf.reshape(product(tf.reshape(x, [-1, kernel.shape[0]])), shape), dtype)
     kernel = tf.convert_to_tensor(kernel)
     return tf.tensordot(tf.cast(x, dtype), tf.cast(kernel, dtype), axes=1)
 

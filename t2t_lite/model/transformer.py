@@ -17,6 +17,7 @@ from t2t_lite.model import (
     attention,
     embedding,
     feed_forward,
+    linear,
     normalization,
     position,
     relative,
@@ -79,15 +80,21 @@ class _StackLayer(keras.layers.Layer):
 class EncoderLayer(_StackLayer):
     """Self-attention and a feed-forward network, each with dropout, residual and layer norm."""
 
-    def call(self, x, padding_mask, noise=None):
+    def call(self, x, padding_mask, noise=None, project: linear.Project = linear.project):
         """Map x [B, S, D] to [B, S, D]."""
         add = self._residual(noise)
         x = add(
             x,
-            lambda y: self.self_attention(y, attention_mask=padding_mask, noise=noise),
+            lambda y: self.self_attention(
+                y, attention_mask=padding_mask, noise=noise, project=project
+            ),
             self.self_attention_norm,
         )
-        return add(x, lambda y: self.feed_forward(y, noise=noise), self.feed_forward_norm)
+        return add(
+            x,
+            lambda y: self.feed_forward(y, noise=noise, project=project),
+            self.feed_forward_norm,
+        )
 
 
 class DecoderLayer(_StackLayer):
@@ -221,8 +228,13 @@ class Transformer(keras.Model):
         """Return logits [B, T, V] of targets [B, T] given inputs [B, S], teacher forced."""
         return self.logits(self.decode(targets, self.encode(inputs, noise), noise))
 
-    def encode(self, inputs: tf.Tensor, noise: dropouts.Noise | None = None) -> EncoderOutput:
-        """Encode source ids [B, S]."""
+    def encode(
+        self,
+        inputs: tf.Tensor,
+        noise: dropouts.Noise | None = None,
+        project: linear.Project = linear.project,
+    ) -> EncoderOutput:
+        """Encode source ids [B, S]; `project` multiplies by kernels."""
         if not self.hparams.source_eos:
             inputs = _without_eos(inputs)
         mask = attention.padding_mask(inputs)
@@ -235,7 +247,7 @@ class Transformer(keras.Model):
             distances = relative.distances(tf.shape(inputs)[1])
             masks = [mask + bias for bias in self.encoder_bias(distances)]
         for layer, own_mask in zip(self.encoder_layers, masks):
-            x = layer(x, own_mask, noise=noise)
+            x = layer(x, own_mask, noise=noise, project=project)
         x = self.encoder_norm(x) if self.hparams.pre_norm else x
         return EncoderOutput(x, mask, inputs)
 

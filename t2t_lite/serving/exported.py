@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import products
+from t2t_lite.decode import matmuls
 from t2t_lite.serving import protocol
 
 EXTRA = "assets.extra"
@@ -29,7 +29,7 @@ def recorded(path: str | os.PathLike[str]) -> dict[str, Any]:
 def require_processor(path: str | os.PathLike[str]) -> None:
     """Raise UserError where an exported version multiplies as this processor cannot."""
     if (pathlib.Path(path) / EXTRA / OPTIONS_FILE).exists():
-        products.require_precision(recorded(path)["options"]["precision"])
+        matmuls.require_precision(recorded(path)["options"]["precision"])
 
 
 class Output(NamedTuple):

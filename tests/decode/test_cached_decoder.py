@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.decode import cached_decoder, candidates, products
+from t2t_lite.decode import cached_decoder, candidates, matmuls
 from t2t_lite.model import transformer
 
 TINY = config.HParams(
@@ -37,14 +37,14 @@ def _model(dtype=None, **changes):
     return model
 
 
-def _step_through(model, inputs, *, num_beams, num_steps, seed=0, products=None):
+def _step_through(model, inputs, *, num_beams, num_steps, seed=0, dtype=None):
     """Decode random tokens with random changes of beams.
 
     Returns each step's logits [B, N, W] (of RoundedLogits the exact ones of all rows of the
     embedding) and the histories [B, N, step] they belong to.
     """
     rng = np.random.default_rng(seed)
-    decoder = cached_decoder.CachedDecoder(model, num_beams, products)
+    decoder = cached_decoder.CachedDecoder(model, num_beams, dtype)
     state = decoder.encode(inputs)
     batch_size, room = inputs.shape[0], 4
     histories = np.zeros([batch_size, num_beams, 0], np.int32)
@@ -117,11 +117,11 @@ def test_cached_steps_equal_the_full_pass(changes, batch_size):
 
 @pytest.mark.parametrize("batch_size", [2, 1])
 @pytest.mark.parametrize("has_biases", [False, True])
-@pytest.mark.parametrize(("weights", "products"), [("bfloat16", None), ("float32", "bfloat16")])
-def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases, batch_size):
+@pytest.mark.parametrize(("weights", "dtype"), [("bfloat16", None), ("float32", "bfloat16")])
+def test_bfloat16_steps_follow_the_full_pass(weights, dtype, has_biases, batch_size):
     model = _model(weights, attention_bias=has_biases, logits_bias=has_biases)
     inputs = INPUTS[:batch_size]
-    steps = _step_through(model, inputs, num_beams=2, num_steps=5, products=products)
+    steps = _step_through(model, inputs, num_beams=2, num_steps=5, dtype=dtype)
     for logits, histories in steps:
         for n in range(2):
             targets = np.pad(histories[:, n], [(0, 0), (0, 1)])
@@ -132,7 +132,7 @@ def test_bfloat16_steps_follow_the_full_pass(weights, products, has_biases, batc
 
 @pytest.mark.usefixtures("integers")
 def test_integers_of_the_encoder_follow_the_model(monkeypatch):
-    monkeypatch.setattr(products, "_LARGE", 16)
+    monkeypatch.setattr(matmuls, "_LARGE", 16)
     model = _model()
     found = cached_decoder.CachedDecoder(model, 2, "int8").encode(INPUTS)
     exact = cached_decoder.CachedDecoder(model, 2).encode(INPUTS)
@@ -145,7 +145,7 @@ def test_integers_of_the_encoder_follow_the_model(monkeypatch):
 @pytest.mark.usefixtures("integers")
 def test_a_large_bias_of_the_logits_does_not_coarsen_integers(monkeypatch):
     """Marian's models have a bias of -100 where an output must never go."""
-    monkeypatch.setattr(products, "_LARGE", 16)
+    monkeypatch.setattr(matmuls, "_LARGE", 16)
     model = _model(logits_bias=True)
     bias = np.full(model.embedding.num_rows, 0.5, np.float32)
     bias[0] = -100

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import options, products, translator
+from t2t_lite.decode import matmuls, options, translator
 from t2t_lite.run import checkpoint, output_dir
 
 TEXTS = [*tiny_run.SENTENCES, "", "zebra", " \t ", "x"]
@@ -190,7 +190,7 @@ def test_a_frozen_translator_is_the_same(translate):
 
 @pytest.mark.usefixtures("integers")
 def test_products_of_integers_give_nearly_the_same_scores(translate, monkeypatch):
-    monkeypatch.setattr(products, "_LARGE", 1)  # the test's model has only small kernels
+    monkeypatch.setattr(matmuls, "_LARGE", 1)  # the test's model has only small kernels
     rounded = translator.Translator(
         tiny_run.model(),
         tiny_run.task(),
@@ -204,7 +204,7 @@ def test_products_of_integers_give_nearly_the_same_scores(translate, monkeypatch
 
 
 def test_products_of_integers_want_a_processor_that_has_them(monkeypatch):
-    monkeypatch.setattr(products, "has_integers", lambda: False)
+    monkeypatch.setattr(matmuls, "has_integers", lambda: False)
     with pytest.raises(errors.UserError, match="mixed_int8 needs a processor"):
         translator.Translator(
             tiny_run.model(), tiny_run.task(), _options(precision="mixed_int8"), frozen=True

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import products
+from t2t_lite.decode import matmuls
 from t2t_lite.serving import export, session
 
 pytestmark = pytest.mark.integration
@@ -25,7 +25,7 @@ INPUTS = {
 def test_all_signatures_answer_alike(precision, export_dir, run_dir, tmp_path):
     path = export_dir / "1"
     if precision == "mixed_int8":
-        if not products.has_integers():
+        if not matmuls.has_integers():
             pytest.skip("this processor does not multiply 8-bit integers")
         path = export.export(run_dir, tmp_path, precision=precision)
     loaded, own = tf.saved_model.load(str(path)).signatures, session.Session(path)

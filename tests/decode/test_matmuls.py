@@ -3,7 +3,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import products
+from t2t_lite.decode import matmuls
 
 RNG = np.random.default_rng(1)
 # 2^17 weights and more: a smaller kernel is not rounded.
@@ -18,7 +18,7 @@ def _rows(num_rows):
 
 def _looped(bias=None, **bounds):
     """Return the product of integers as a function of rows, any number of them."""
-    product = products.product(tf.constant(KERNEL), bias, dtype=tf.int8, **bounds)
+    product = matmuls.matmul(tf.constant(KERNEL), bias, dtype=tf.int8, **bounds)
 
     @tf.function(autograph=False, input_signature=[tf.TensorSpec([None, 257])])
     def looped(x):
@@ -127,7 +127,7 @@ def test_a_bounded_row_does_not_depend_on_others():
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.int8])
 def test_small_kernels_are_never_rounded_to_integers(dtype):
     kernel, x = KERNEL[:, :64], _rows(3)
-    y = products.product(tf.constant(kernel), tf.constant(BIAS[:64]), dtype=dtype)(tf.constant(x))
+    y = matmuls.matmul(tf.constant(kernel), tf.constant(BIAS[:64]), dtype=dtype)(tf.constant(x))
     assert y.dtype == (tf.bfloat16 if dtype == tf.bfloat16 else tf.float32)
     # float32 sums of 257 terms; bfloat16 has 8 binary digits.
     tolerance = 0.02 if dtype == tf.bfloat16 else 1e-5
@@ -138,7 +138,7 @@ def test_small_kernels_are_never_rounded_to_integers(dtype):
 def test_unknown_weights_are_not_rounded_to_integers():
     @tf.function(autograph=False)
     def make(kernel):
-        products.product(kernel, dtype=tf.int8)
+        matmuls.matmul(kernel, dtype=tf.int8)
 
     with pytest.raises(ValueError, match="known weights"):
         make(tf.constant(KERNEL))
@@ -154,24 +154,24 @@ def test_unknown_weights_are_not_rounded_to_integers():
     ],
 )
 def test_a_processor_without_exact_products_is_refused(monkeypatch, wrong):
-    products.has_integers.cache_clear()
+    matmuls.has_integers.cache_clear()
     exact = tf.fill([1, 16], 64.0 * 127 * 127)
-    monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: exact)
-    assert products.has_integers()
-    products.require_precision("mixed_int8")
-    products.has_integers.cache_clear()
-    monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: wrong(exact))
+    monkeypatch.setattr(matmuls.Int8Matmul, "sums", lambda self, codes: exact)
+    assert matmuls.has_integers()
+    matmuls.require_precision("mixed_int8")
+    matmuls.has_integers.cache_clear()
+    monkeypatch.setattr(matmuls.Int8Matmul, "sums", lambda self, codes: wrong(exact))
     with pytest.raises(errors.UserError, match="take precision=mixed"):
-        products.require_precision("mixed_int8")
-    products.has_integers.cache_clear()
+        matmuls.require_precision("mixed_int8")
+    matmuls.has_integers.cache_clear()
 
 
 def test_a_graph_on_such_a_processor_fails(monkeypatch):
-    monkeypatch.setattr(products.Int8Product, "sums", lambda self, codes: tf.zeros([1, 16]))
+    monkeypatch.setattr(matmuls.Int8Matmul, "sums", lambda self, codes: tf.zeros([1, 16]))
 
     @tf.function(autograph=False)
     def identity(x):
-        with tf.control_dependencies([products.assert_integers()]):
+        with tf.control_dependencies([matmuls.assert_integers()]):
             return tf.identity(x)
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="8-bit integers"):
