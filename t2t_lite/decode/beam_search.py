@@ -14,8 +14,8 @@ sentences that are done leave the batch as soon as they are a quarter of it.
 Nothing is ever reordered. A hypothesis is a row of `ancestry`, which tells the slots that it went
 through (see Decoder), and sorting the beams anew is a gather of small integers.
 
-Shapes: B sentences still in the batch, N beams, K hypotheses kept, T time steps so far allotted, W
-columns of the softmax, G symbols of a grammar, P tokens of a prefix.
+Shapes: B sentences still in the batch, N beams, M candidates of a step, K hypotheses kept, T time
+steps so far allotted, W columns of the softmax, G symbols of a grammar, P tokens of a prefix.
 """
 
 import functools
@@ -98,6 +98,32 @@ class Hypotheses(NamedTuple):
     finished: tf.Tensor
 
 
+class Steps(NamedTuple):
+    """What a search did at each time step, [B, T, ...]: the best extensions of the beams, and which
+    of them it kept.
+
+    `alive` are the places of the next beams among the M extensions. `finished` are the places of
+    the K best finished hypotheses: below K among those before the step, K + m for extension m,
+    which ended; -1 where there are fewer.
+    """
+
+    scores: tf.Tensor  # float32 [B, T, M] log-probabilities
+    ids: tf.Tensor  # int32 [B, T, M]
+    parents: tf.Tensor  # int32 [B, T, M] beams
+    alive: tf.Tensor  # int32 [B, T, N]
+    finished: tf.Tensor  # int32 [B, T, K]
+
+
+class Recorder:
+    """Keeps what the search of a single sentence does, for whoever wants to look at it.
+
+    After `search` it has `steps`, without the sentences' axis, and `max_length`, the length limit.
+    """
+
+    steps: Steps
+    max_length: tf.Tensor
+
+
 class Sentences(NamedTuple):
     """What is given for each sentence that is still in the batch."""
 
@@ -120,6 +146,7 @@ class Beams(NamedTuple):
     finished_lengths: tf.Tensor  # [B, K]
     finished_ancestry: tf.Tensor  # [B, K, T]
     active: tf.Tensor  # [B] bool, not done
+    steps: Steps | tuple[()] = ()  # those so far, if they are recorded
 
 
 class _Settings(NamedTuple):
@@ -135,6 +162,11 @@ class _Settings(NamedTuple):
     def num_beams(self) -> int:
         """N."""
         return num_beams(self.options)
+
+    @property
+    def num_candidates(self) -> int:
+        """M."""
+        return 2 * self.num_beams if self.num_beams > 1 else 1
 
     @property
     def num_kept(self) -> int:
@@ -167,6 +199,7 @@ def search(
     uniforms: tf.Tensor | None = None,
     grammar: Grammar | None = None,
     grammar_state: Any = (),
+    recorder: Recorder | None = None,
 ) -> Hypotheses:
     """Return the best outputs of each sentence, or one drawn at random if options.sampling.
 
@@ -181,6 +214,7 @@ def search(
       uniforms: float32 [B, max(max_lengths)], the random numbers from 0 to 1 to sample with.
       grammar: what outputs must obey; sampling, min_length and prefix_ids do not go with it.
       grammar_state: its state [B, 1, ...] at the first step.
+      recorder: gets the steps of the search of one sentence; sampling does not go with it.
     """
     if options.sampling and uniforms is None:
         raise ValueError("sampling needs uniforms")
@@ -198,9 +232,11 @@ def search(
         uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
     )
     results, beams = _initial(batch_size, grammar_state, settings)
+    if recorder:
+        beams = beams._replace(steps=_no_steps(batch_size, settings))
     growing = (results, beams, initial_state)
     grown = _grow(*growing, tf.constant(SEGMENT), decoder)
-    _, _, results, *_ = tf.while_loop(
+    num_steps, _, results, beams, _ = tf.while_loop(
         lambda position, sentences, results, beams, state: tf.reduce_any(beams.active),
         functools.partial(_run_segment, settings=settings),
         (tf.constant(0), sentences, *growing),
@@ -211,6 +247,9 @@ def search(
         ),
         parallel_iterations=1,
     )
+    if recorder:
+        recorder.steps = Steps(*(x[0, :num_steps] for x in beams.steps))
+        recorder.max_length = max_lengths[0]
     num_returned = 1 if options.sampling else options.return_beams
     results = Hypotheses(*(x[:, :num_returned] for x in results))
     return results._replace(ids=results.ids[:, :, : tf.reduce_max(results.lengths)])
@@ -243,15 +282,32 @@ def _initial(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses
     return results, beams
 
 
+def _no_steps(batch_size, settings: _Settings) -> Steps:
+    """Return a record without room for any time."""
+
+    def empty(width: int, dtype: tf.DType = tf.int32) -> tf.Tensor:
+        return tf.zeros([batch_size, 0, width], dtype)
+
+    num_candidates = settings.num_candidates
+    return Steps(
+        scores=empty(num_candidates, tf.float32),
+        ids=empty(num_candidates),
+        parents=empty(num_candidates),
+        alive=empty(settings.num_beams),
+        finished=empty(settings.num_kept),
+    )
+
+
 def _grow(results: Hypotheses, beams: Beams, state: Any, num_steps: tf.Tensor, decoder: Decoder):
     """Return all that has an axis of times with num_steps more of them."""
-    at_end = [[0, 0], [0, 0], [0, num_steps]]
+    at_end, of_slots = [[0, 0], [0, 0], [0, num_steps]], [[0, 0], [0, num_steps], [0, 0]]
     return (
         results._replace(ids=tf.pad(results.ids, at_end)),
         beams._replace(
             ancestry=tf.pad(beams.ancestry, at_end, constant_values=-1),
-            slot_ids=tf.pad(beams.slot_ids, [[0, 0], [0, num_steps], [0, 0]]),
+            slot_ids=tf.pad(beams.slot_ids, of_slots),
             finished_ancestry=tf.pad(beams.finished_ancestry, at_end, constant_values=-1),
+            steps=tf.nest.map_structure(lambda x: tf.pad(x, of_slots), beams.steps),
         ),
         decoder.grow(state, beams.ancestry, num_steps),
     )
@@ -294,15 +350,18 @@ def _step(position, beams: Beams, state, sentences: Sentences, settings: _Settin
     extensions = candidates.extend(
         logits,
         beams.scores,
-        2 * settings.num_beams if settings.num_beams > 1 else 1,
+        settings.num_candidates,
         rules=_rules(position, beams, sentences, settings),
         emittable=settings.emittable,
         options=settings.options,
     )
-    after = _next_alive(beams, extensions, settings)._replace(
-        lengths=tf.fill(tf.shape(beams.lengths), position + 1),
-        **_next_finished(beams, extensions, position, settings),
-    )
+    after, alive = _next_alive(beams, extensions, settings)
+    after, finished = _next_finished(beams, after, extensions, position, settings)
+    after = after._replace(lengths=tf.fill(tf.shape(beams.lengths), position + 1))
+    if beams.steps:
+        finished = tf.where(_exists(after.finished_scores), finished, -1)
+        step = Steps(*extensions, alive=alive, finished=finished)
+        after = after._replace(steps=_with_step(beams.steps, step, position))
     return after._replace(active=_should_continue(after, sentences, settings)), state
 
 
@@ -334,11 +393,14 @@ def _rules(position, beams: Beams, sentences: Sentences, settings: _Settings) ->
     return candidates.Rules(may_end=may_end, uniforms=uniforms, forced_ids=forced_ids)
 
 
-def _next_alive(beams: Beams, extensions: candidates.Candidates, settings: _Settings) -> Beams:
-    """Return the N best extensions that do not end in EOS as the beams."""
+def _next_alive(
+    beams: Beams, extensions: candidates.Candidates, settings: _Settings
+) -> tuple[Beams, tf.Tensor]:
+    """Return the N best extensions that do not end in EOS as the beams, and their places [B, N]."""
     ends = extensions.ids == settings.emittable.eos_id
     scores = tf.where(ends, 2 * candidates.NEVER, extensions.scores)
     parents, ids = extensions.parents, extensions.ids
+    places = tf.zeros_like(ids)  # of the only one
     if scores.shape[1] > settings.num_beams:
         scores, places = tf.math.top_k(scores, settings.num_beams)
         parents, ids = (tf.gather(x, places, batch_dims=1) for x in (parents, ids))
@@ -347,13 +409,14 @@ def _next_alive(beams: Beams, extensions: candidates.Candidates, settings: _Sett
         grammar = tf.nest.map_structure(lambda x: tf.gather(x, parents, batch_dims=1), grammar)
         grammar = settings.grammar.advance(grammar, ids)
     ancestry = tf.gather(beams.ancestry, parents, batch_dims=1)
-    return beams._replace(scores=scores, ids=ids, ancestry=ancestry, grammar=grammar)
+    return beams._replace(scores=scores, ids=ids, ancestry=ancestry, grammar=grammar), places
 
 
 def _next_finished(
-    beams: Beams, extensions: candidates.Candidates, position, settings: _Settings
-) -> dict[str, tf.Tensor]:
-    """Return the K best of the finished hypotheses and the extensions that end in EOS."""
+    beams: Beams, after: Beams, extensions: candidates.Candidates, position, settings: _Settings
+) -> tuple[Beams, tf.Tensor]:
+    """Return `after` with the K best of the finished hypotheses of `beams` and of the extensions
+    that end in EOS, and their places [B, K] in these two, joined."""
     is_new = (extensions.ids == settings.emittable.eos_id) & _exists(extensions.scores)
     if settings.options.strict_ends:
         is_new &= tf.range(is_new.shape[1]) < settings.num_beams
@@ -368,11 +431,18 @@ def _next_finished(
     def chosen(old, new):
         return tf.gather(tf.concat([old, new], axis=1), places, batch_dims=1)
 
-    return {
-        "finished_scores": scores,
-        "finished_lengths": chosen(beams.finished_lengths, new_lengths),
-        "finished_ancestry": chosen(beams.finished_ancestry, new_ancestry),
-    }
+    after = after._replace(
+        finished_scores=scores,
+        finished_lengths=chosen(beams.finished_lengths, new_lengths),
+        finished_ancestry=chosen(beams.finished_ancestry, new_ancestry),
+    )
+    return after, places
+
+
+def _with_step(steps: Steps, step: Steps, position: tf.Tensor) -> Steps:
+    """Return the record with a step, [B, ...], at a position."""
+    is_present = (tf.range(tf.shape(steps.ids)[1]) == position)[:, None]
+    return Steps(*(tf.where(is_present, new[:, None], old) for new, old in zip(step, steps)))
 
 
 def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:

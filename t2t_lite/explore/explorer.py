@@ -80,7 +80,7 @@ class Explorer:
         )
         self._references = dict(references or {})
         self._is_parser = isinstance(model.task, parsing.Parsing)
-        self._search = None if options.sampling else search_tree.TracedSearch(self.model)
+        self._search = None if options.sampling else search_tree.RecordedSearch(self.model)
         spec = tf.TensorSpec([None, None], tf.int32)
         self._weights = tf.function(
             lambda inputs, targets: attending.weights(model.models[0], inputs, targets),

@@ -1,4 +1,4 @@
-"""The traced search comes to what beam_search comes to, and says how."""
+"""The tree of a recorded search has the translator's outputs, and says how they came."""
 
 import pytest
 import tiny_run
@@ -25,7 +25,7 @@ CHANGES = {
 
 
 def _pairs(model, texts):
-    traced = search_tree.TracedSearch(model)
+    traced = search_tree.RecordedSearch(model)
     for translation in model.translate(texts):
         yield translation, traced.run(list(translation.source_ids))
 
@@ -90,4 +90,4 @@ def test_sampling_has_no_tree():
     decode_options = options.for_model(tiny_run.HPARAMS, sampling=True)
     model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
     with pytest.raises(errors.UserError, match="drawn at random"):
-        search_tree.TracedSearch(model)
+        search_tree.RecordedSearch(model)
