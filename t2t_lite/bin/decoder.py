@@ -20,7 +20,8 @@ from t2t_lite.decode import options
 from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
-    from t2t_lite.decode import files, formats, translator
+    from t2t_lite.decode import files, translator
+    from t2t_lite.decode import translation as translations
 
 FLAGS = command.new_flags()
 command.define_run(FLAGS)
@@ -120,7 +121,7 @@ def _check_flags() -> None:
     command.refuse(mistakes)
 
 
-def _form() -> "formats.Form":
+def _form() -> "translations.Form":
     if FLAGS.jsonl:
         return "jsonl"
     return "moses" if FLAGS.moses_nbest else "text"
@@ -151,7 +152,8 @@ def _decode_file(model: "translator.Translator") -> None:
         if target == "-":
             report = files.Report(total=files.count_lines(source))
             lines = text_files.read_lines(source)
-            _write(files.decode(model, lines, report, form=_form(), progress=show))
+            decoding = files.Decoding(model, _form())
+            _write(files.outputs(decoding, lines, report, progress=show))
         else:
             report = files.decode_file(model, source, target, form=_form(), progress=show)
     _summarize(report)
@@ -161,10 +163,10 @@ def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it arrives."""
     from t2t_lite.decode import files
 
-    write, report = files.writer(model, _form()), files.Report()
+    decoding, report = files.Decoding(model, _form()), files.Report()
     for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
         (translation,) = model.translate([text], first_index=index)
-        result = files.result(translation, write(translation, index))
+        result = decoding.result(translation, index)
         _write([result.text])
         report.lossy += text_files.REPLACEMENT in text
         report.count(index + 1, result)
@@ -186,7 +188,8 @@ def _decode_split(model: "translator.Translator") -> None:
     with _progress() as show:
         if target in (None, "-") or text_files.is_special(target):
             report = files.Report(total=total)
-            outputs = list(files.decode(model, text.sources, report, progress=show))
+            decoding = files.Decoding(model)
+            outputs = list(files.outputs(decoding, text.sources, report, progress=show))
         else:
             report = files.decode_lines(model, text.sources, target, total=total, progress=show)
             outputs = list(text_files.read_lines(target))
@@ -212,7 +215,7 @@ def _score(model: "translator.Translator") -> None:
     with _progress() as show:
         if target == "-":
             report = files.Report(total=total)
-            _write(files.score_pairs(model, pairs, report, progress=show))
+            _write(files.outputs(files.Scoring(model), pairs, report, progress=show))
         else:
             report = files.score_file(model, pairs, target, total=total, progress=show)
     print(

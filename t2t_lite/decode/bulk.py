@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from t2t_lite import errors, pipelines
-from t2t_lite.decode import files, formats, translator
+from t2t_lite.decode import files, translator
+from t2t_lite.decode import translation as translations
 from t2t_lite.text import text_files
 
 apache_beam = pipelines.apache_beam
@@ -38,7 +39,7 @@ class Job:
     output_dir: str
     checkpoint_path: str | None
     changes: Mapping[str, Any]  # of the decoding options
-    form: formats.Form = "text"
+    form: translations.Form = "text"
 
     def model(self) -> translator.Translator:
         """Load the model."""
@@ -104,9 +105,8 @@ class _Decode(apache_beam.DoFn):
         index, first_line, start, end = element
         lines = text_files.read_range(self._job.source, start, end)
         report = files.Report()
-        outputs = files.decode(
-            self._model, lines, report, form=self._job.form, first_line=first_line
-        )
+        decoding = files.Decoding(self._model, self._job.form)
+        outputs = files.outputs(decoding, lines, report, first_line=first_line)
         path = self._job.part(index, self._num_windows)
         text_files.write_lines(path, files.lines_of(outputs))
         for name, counter in self._counters.items():
@@ -132,11 +132,8 @@ def _num_lines(index: int, count: int) -> int:
 
 def _begin(job: Job) -> None:
     """Record what makes the parts, or see that those which are there were made by the same."""
-    model = job.model()
     record = {
-        "decode": model.fingerprint or model.name,
-        "options": files.identity(model),
-        "form": job.form,
+        **files.Decoding(job.model(), job.form).job,
         "source_sha256": text_files.sha256(job.source),
     }
     path = pathlib.Path(f"{job.target}.job.json")

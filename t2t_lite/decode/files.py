@@ -1,51 +1,59 @@
 """Files in, files out: decoding and scoring, line for line.
 
-A line ends at "\\n" and nowhere else; every input line has exactly one output line, in its order.
-Lines are taken in windows, so that a file of any size takes the same memory, and what is done is
-kept beside the target until all is: the same call after an interruption goes on (see journal).
+A line ends at "\\n" and nowhere else; every input line has exactly one output line, in order. Lines
+are read in windows, so that a file of any size takes the same memory. Results are kept beside the
+target until all are there: the same call resumes after an interruption (see journal).
+
+    decode_file   source file -> lines -> decode_lines
+    decode_lines  lines -> Decoding, score_file: pairs -> Scoring; both -> write
+    write         lines -> outputs -> target file, by way of a journal
+    outputs       windows of lines -> batches of results -> output lines
 """
 
-import collections
 import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from t2t_lite import errors
-from t2t_lite.decode import formats, journal, scoring, translator
+from t2t_lite.decode import journal, scoring, translator
+from t2t_lite.decode import translation as translations
 from t2t_lite.text import text_files
 
 Path = str | os.PathLike[str]
 # Lines of a window: enough to make batches of like length, and some 30 MB.
 WINDOW = 20_000
-# Options that change how fast a line is decoded, not what comes of it.
-_NO_DIFFERENCE = ("batch_size", "batch_tokens")
+# Options that change the speed of decoding and not its outputs.
+_OF_SPEED = ("batch_size", "batch_tokens")
 _NAMED = 10  # line numbers that a report names
 
 
 @dataclasses.dataclass
 class Report:
-    """What the lines of a job were, and what it took."""
+    """Counts of a job's lines, and what it took.
 
-    total: int | None = None  # lines in all; None while nobody knows
+    Counts of lines that were cut or repaired include those from an interrupted run.
+    """
+
+    total: int | None = None  # all lines, None while unknown
     lines: int = 0  # read so far
     blank: int = 0  # nothing to decode
     lossy: int = 0  # not valid UTF-8
-    resumed: int = 0  # already there from an interrupted run
+    resumed: int = 0  # done by an interrupted run
     done: int = 0  # decoded by this run
-    truncated: int = 0  # of both, inputs longer than max_source_length
+    truncated: int = 0  # inputs longer than max_source_length
     truncated_lines: list[int] = dataclasses.field(default_factory=list)  # the first, from 1
-    unfinished: int = 0  # of both, outputs cut off at the length limit
-    repaired: int = 0  # of both, a parser's outputs that were no trees
+    unfinished: int = 0  # outputs cut off at the length limit
+    repaired: int = 0  # a parser's outputs that were not trees
     tokens: int = 0  # of the best outputs of this run
     seconds: float = 0.0
-    kept_as: os.PathLike[str] | None = None  # the copy of a journal that did not fit
+    kept_as: os.PathLike[str] | None = None  # the copy of a journal of another job
 
     @property
     def left(self) -> int:
-        """The number of lines still to decode, of those that are known."""
+        """The number of lines still to decode, among those that are known."""
         return (self.total or self.lines) - self.blank - self.resumed - self.done
 
     def count(self, number: int, result: journal.Result) -> None:
@@ -60,10 +68,23 @@ class Report:
 
 # Called with the report so far after every batch.
 Progress = Callable[[Report], None]
+# (place in the window, result, tokens of the output; 0 for a line with nothing to decode)
+Batch = list[tuple[int, journal.Result, int]]
 
 
-def _silent(report: Report) -> None:
-    pass
+class Work(Protocol):
+    """What becomes of lines: `Decoding` or `Scoring`.
+
+    `job` identifies it in a journal; `skips_blank` tells whether a blank line is not decoded.
+    """
+
+    job: Mapping[str, Any]
+    skips_blank: bool
+
+    def batches(self, window: list[Any], places: list[int], first: int) -> Iterator[Batch]:
+        """Yield the results of the lines at some places of a window, which begins at line `first`
+        (from 0) of the file, as they come."""
+        ...
 
 
 def decode_file(
@@ -71,22 +92,16 @@ def decode_file(
     source: Path,
     target: Path,
     *,
-    form: formats.Form = "text",
-    progress: Progress = _silent,
+    form: translations.Form = "text",
+    progress: Progress | None = None,
 ) -> Report:
     """Translate a file; the target appears when it is complete.
 
     Raises UserError for an empty file, and where source and target are one file.
     """
     refuse_one_file(source, target)
-    return decode_lines(
-        model,
-        text_files.read_lines(source),
-        target,
-        form=form,
-        total=count_lines(source),
-        progress=progress,
-    )
+    lines, total = text_files.read_lines(source), count_lines(source)
+    return decode_lines(model, lines, target, form=form, total=total, progress=progress)
 
 
 def decode_lines(
@@ -94,63 +109,12 @@ def decode_lines(
     lines: Iterable[str],
     target: Path,
     *,
-    form: formats.Form = "text",
+    form: translations.Form = "text",
     total: int | None = None,
-    progress: Progress = _silent,
+    progress: Progress | None = None,
 ) -> Report:
     """Translate lines into a file; a device or a pipe gets each window as soon as it is done."""
-    report = Report(total=total)
-    job = {"decode": model.fingerprint or model.name, "options": identity(model)}
-    if form != "text":
-        job["form"] = form
-    _write(
-        target,
-        job,
-        lambda kept: decode(model, lines, report, kept, form=form, progress=progress),
-        report,
-    )
-    return report
-
-
-def decode(
-    model: translator.Translator,
-    lines: Iterable[str],
-    report: Report,
-    kept: journal.Journal | None = None,
-    *,
-    form: formats.Form = "text",
-    first_line: int = 0,
-    progress: Progress = _silent,
-) -> Iterator[str]:
-    """Yield an output for every line, window by window, and keep the report.
-
-    That is one line, or in the form "moses" one for each hypothesis with line feeds between.
-    `first_line` is the number of the first one in its file, from 0.
-    """
-    start = time.monotonic()
-    write = writer(model, form)
-    for first, window in _windows(lines, first_line):
-        results = kept.begin(window) if kept else {}
-        _count(report, window, results, first)
-        missing = ["" if place in results else text for place, text in enumerate(window)]
-        for batch in model.translate_batches(missing, first_index=first):
-            new = [(place, result(item, write(item, first + place))) for place, item in batch]
-            for place, each in new:
-                report.count(first + place + 1, each)
-            report.done += len(batch)
-            report.tokens += sum(len(item.ids) for _, item in batch)
-            report.seconds = time.monotonic() - start
-            _keep(results, new, kept)
-            progress(report)
-        # A blank line's output is the same whatever the model; most often it is nothing.
-        blanks = {
-            place: journal.Result(write(translator.BLANK, first + place))
-            for place in range(len(window))
-            if place not in results
-        }
-        if kept:
-            _keep(results, [(place, each) for place, each in blanks.items() if each.text], kept)
-        yield from ({**blanks, **results}[place].text for place in range(len(window)))
+    return write(Decoding(model, form), lines, target, total=total, progress=progress)
 
 
 def score_file(
@@ -159,51 +123,156 @@ def score_file(
     target: Path,
     *,
     total: int | None = None,
-    progress: Progress = _silent,
+    progress: Progress | None = None,
 ) -> Report:
-    """Write a line for each (input, output): see `score_pairs`."""
+    """Write a line for each (input, output): log-probability, loss of a token, tokens; by tabs."""
+    return write(Scoring(model), pairs, target, total=total, progress=progress)
+
+
+def write(
+    work: Work,
+    lines: Iterable[Any],
+    target: Path,
+    *,
+    total: int | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Write the outputs of lines; to a file by way of a journal, which is removed at the end."""
     report = Report(total=total)
-    job = {"score": model.fingerprint or model.name, "options": identity(model)}
-    _write(
-        target, job, lambda kept: score_pairs(model, pairs, report, kept, progress=progress), report
-    )
+    if text_files.is_special(target):
+        text_files.write_lines(target, lines_of(outputs(work, lines, report, progress=progress)))
+        return report
+    if os.path.isdir(target):
+        raise errors.UserError(f"{target} is a folder: give a file to write to")
+    with journal.Journal(target, work.job) as kept:
+        for _ in outputs(work, lines, report, kept, progress=progress):
+            pass
+        text_files.write_lines(target, lines_of(kept.outputs()))
+        kept.delete()
+        report.kept_as = kept.kept_as
     return report
 
 
-def score_pairs(
-    model: translator.Translator,
-    pairs: Iterable[tuple[str, str]],
+def outputs(
+    work: Work,
+    lines: Iterable[Any],
     report: Report,
     kept: journal.Journal | None = None,
     *,
-    progress: Progress = _silent,
+    first_line: int = 0,
+    progress: Progress | None = None,
 ) -> Iterator[str]:
-    """Yield a line for each (input, output): log-probability, loss of a token, tokens; by tabs."""
-    start = time.monotonic()
-    scorer = scoring.Scorer(model)
-    for first, window in _windows(pairs):
-        texts = ["\t".join(pair) for pair in window]
+    """Yield an output for every line, window by window, and keep the report.
+
+    That is one line, or in the form "moses" one for each hypothesis with line feeds between.
+    `first_line` is the number of the first one in its file, from 0.
+    """
+    start, lines = time.monotonic(), iter(lines)
+    for first in itertools.count(first_line, WINDOW):
+        window = list(itertools.islice(lines, WINDOW))
+        if not window:
+            return
+        texts = ["\t".join(line) if isinstance(line, tuple) else line for line in window]
         results = kept.begin(texts) if kept else {}
-        _count(report, texts, results, first)
-        report.blank = 0  # a blank output has a probability too
-        missing = [place for place in range(len(window)) if place not in results]
-        inputs, outputs = ([window[place][side] for place in missing] for side in (0, 1))
-        for batch in scorer.score(inputs, outputs):
-            new = []
-            for index, score in batch:
-                place = missing[index]
-                figures = f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}"
-                kept_score = journal.Result.marked(
-                    figures, truncated=score.truncated, unfinished=score.target_truncated
-                )
-                new.append((place, kept_score))
-                report.tokens += score.num_tokens
-                report.count(first + place + 1, kept_score)
-            report.done += len(batch)
+        is_blank = [work.skips_blank and not text.strip() for text in texts]
+        report.lines += len(window)
+        report.blank += sum(is_blank)
+        report.lossy += sum(text_files.REPLACEMENT in text for text in texts)
+        report.resumed += sum(not is_blank[place] for place in results)
+        for place, result in sorted(results.items()):
+            report.count(first + place + 1, result)
+        places = [place for place in range(len(window)) if place not in results]
+        for batch in work.batches(window, places, first):
+            new = [(place, result) for place, result, _ in batch]
+            results.update(new)
+            if kept:
+                kept.add(new)
+            for place, result, num_tokens in batch:
+                report.count(first + place + 1, result)
+                report.done += num_tokens > 0
+                report.tokens += num_tokens
             report.seconds = time.monotonic() - start
-            _keep(results, new, kept)
-            progress(report)
+            if progress:
+                progress(report)
         yield from (results[place].text for place in range(len(window)))
+
+
+def lines_of(texts: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of outputs: one each, or in the form "moses" one for each hypothesis."""
+    for text in texts:
+        yield from text.split("\n")
+
+
+class Decoding:
+    """Translates lines with a model, and writes them in a form."""
+
+    skips_blank: bool = True
+
+    def __init__(self, model: translator.Translator, form: translations.Form = "text"):
+        self._model = model
+        self._form: translations.Form = form
+        self.job: Mapping[str, Any] = {
+            "decode": model.fingerprint or model.name,
+            "options": _identity(model),
+            "form": form,
+        }
+
+    def batches(self, window: list[str], places: list[int], first: int) -> Iterator[Batch]:
+        """See Work; blank lines, whose output does not depend on the model, come last."""
+        blank = set(places)
+        texts = [text if place in blank else "" for place, text in enumerate(window)]
+        for batch in self._model.translate_batches(texts, first_index=first):
+            blank.difference_update(place for place, _ in batch)
+            yield [
+                (place, self.result(item, first + place), len(item.ids)) for place, item in batch
+            ]
+        if blank:
+            yield [
+                (place, self.result(translator.BLANK, first + place), 0) for place in sorted(blank)
+            ]
+
+    def result(self, translation: translator.Translation, number: int) -> journal.Result:
+        """Return the output for the line of a number (from 0), and what is to be said of it."""
+        return journal.Result.marked(
+            translations.written(self._model, translation, number, self._form),
+            truncated=translation.truncated,
+            unfinished=not translation.finished,
+            repaired=translation.repairs,
+        )
+
+
+class Scoring:
+    """Scores pairs (input, output) with a model; even an empty output has a probability."""
+
+    skips_blank: bool = False
+
+    def __init__(self, model: translator.Translator):
+        self._scorer = scoring.Scorer(model)
+        self.job: Mapping[str, Any] = {
+            "score": model.fingerprint or model.name,
+            "options": _identity(model),
+        }
+
+    def batches(
+        self, window: list[tuple[str, str]], places: list[int], first: int
+    ) -> Iterator[Batch]:
+        """See Work."""
+        inputs, targets = ([window[place][side] for place in places] for side in (0, 1))
+        for batch in self._scorer.score(inputs, targets):
+            yield [(places[index], self._result(score), score.num_tokens) for index, score in batch]
+
+    def _result(self, score: scoring.PairScore) -> journal.Result:
+        return journal.Result.marked(
+            f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}",
+            truncated=score.truncated,
+            unfinished=score.target_truncated,
+        )
+
+
+def _identity(model: translator.Translator) -> dict[str, Any]:
+    """Return the options on which a line's output depends."""
+    options = dataclasses.asdict(model.options)
+    return {name: value for name, value in options.items() if name not in _OF_SPEED}
 
 
 def count_lines(path: Path) -> int | None:
@@ -240,92 +309,6 @@ def read_pairs(score_path: Path, source: Path | None) -> Iterator[tuple[str, str
                 "(or give the inputs with --decode_from_file)"
             )
         yield before, after
-
-
-def writer(
-    model: translator.Translator, form: formats.Form = "text"
-) -> Callable[[translator.Translation, int], str]:
-    """Return a function that writes a translation of the input of a number (from 0)."""
-    if form == "moses":
-        return formats.moses
-    if form == "jsonl":
-        return lambda translation, _: formats.json_line(model, translation)
-    is_nbest = model.options.return_beams > 1
-    return lambda translation, _: formats.line(translation, is_nbest=is_nbest)
-
-
-def result(translation: translator.Translation, output: str) -> journal.Result:
-    """Return what is kept of a translation: its output as it is written, and its marks."""
-    return journal.Result.marked(
-        output,
-        truncated=translation.truncated,
-        unfinished=not translation.finished,
-        repaired=translation.repairs,
-    )
-
-
-def lines_of(outputs: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of outputs: one each, or in the form "moses" one for each hypothesis."""
-    for output in outputs:
-        yield from output.split("\n")
-
-
-def _write(
-    target: Path,
-    job: dict[str, Any],
-    outputs: Callable[[journal.Journal | None], Iterator[str]],
-    report: Report,
-) -> None:
-    """Write output lines; to a file by way of a journal, which goes when the file is there."""
-    if text_files.is_special(target):
-        text_files.write_lines(target, lines_of(outputs(None)))
-        return
-    if os.path.isdir(target):
-        raise errors.UserError(f"{target} is a folder: give a file to write to")
-    with journal.Journal(target, job) as kept:
-        collections.deque(outputs(kept), maxlen=0)
-        text_files.write_lines(target, lines_of(kept.outputs()))
-        kept.delete()
-        report.kept_as = kept.kept_as
-
-
-def _keep(
-    results: dict[int, journal.Result],
-    new: list[tuple[int, journal.Result]],
-    kept: journal.Journal | None,
-) -> None:
-    results.update(new)
-    if kept:
-        kept.add(new)
-
-
-def _count(
-    report: Report, window: list[str], results: dict[int, journal.Result], first: int
-) -> None:
-    """Count a window's lines, and those that an interrupted run has done."""
-    is_blank = [not text.strip() for text in window]
-    report.lines += len(window)
-    report.blank += sum(is_blank)
-    report.lossy += sum(text_files.REPLACEMENT in text for text in window)
-    report.resumed += sum(not is_blank[place] for place in results)
-    for place, each in sorted(results.items()):
-        report.count(first + place + 1, each)
-
-
-def _windows(lines: Iterable[Any], start: int = 0) -> Iterator[tuple[int, list[Any]]]:
-    """Yield (number of the first line, lines) of each window, counted from `start`."""
-    lines = iter(lines)
-    for first in itertools.count(start, WINDOW):
-        window = list(itertools.islice(lines, WINDOW))
-        if not window:
-            return
-        yield first, window
-
-
-def identity(model: translator.Translator) -> dict[str, Any]:
-    """Return the options on which a line's output depends."""
-    options = dataclasses.asdict(model.options)
-    return {name: value for name, value in options.items() if name not in _NO_DIFFERENCE}
 
 
 def refuse_one_file(source: Path, target: Path) -> None:

@@ -7,7 +7,8 @@ import pytest
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import files, formats, journal, options, translator
+from t2t_lite.decode import files, journal, options, translator
+from t2t_lite.decode import translation as translations
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def model():
 
 
 def _expected(model, texts):
-    return [formats.line(translation) for translation in model.translate(texts)]
+    return [translations.line(translation) for translation in model.translate(texts)]
 
 
 def _lines(path):
@@ -260,9 +261,9 @@ def _translation(*texts):
 
 
 def test_a_line_has_no_line_feed_and_n_best_have_tabs():
-    assert formats.line(_translation("a\nb\tc")) == "a b\tc"
+    assert translations.line(_translation("a\nb\tc")) == "a b\tc"
     assert (
-        formats.line(_translation("a\tb", "c\nd"), is_nbest=True)
+        translations.line(_translation("a\tb", "c\nd"), is_nbest=True)
         == "a b\t-0.250000\tc d\t-0.500000"
     )
 

@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.decode import beam_search, files, formats, options, translator
+from t2t_lite.decode import beam_search, files, options, translator
+from t2t_lite.decode import translation as translations
 from t2t_lite.model import attention
 
 
@@ -59,7 +60,7 @@ def test_a_json_line_holds_what_was_asked_for():
         tiny_run.model(), token_scores=True, alignments=True, return_beams=2, max_source_length=4
     )
     (translation,) = model.translate(["a dog runs in the park"])
-    found = json.loads(formats.json_line(model, translation))
+    found = json.loads(translations.json_line(model, translation))
     assert found["text"] == translation.text
     assert found["source_truncated"] is True
     assert found["finished"] is translation.finished
@@ -69,7 +70,7 @@ def test_a_json_line_holds_what_was_asked_for():
     assert [each["score"] for each in found["hypotheses"]] == [
         pytest.approx(each.score, abs=1e-6) for each in translation.hypotheses
     ]
-    assert json.loads(formats.json_line(model, translator.BLANK))["text"] == ""
+    assert json.loads(translations.json_line(model, translator.BLANK))["text"] == ""
 
 
 def test_a_moses_list_has_a_line_for_each_hypothesis(tmp_path):
@@ -87,7 +88,7 @@ def test_a_moses_list_has_a_line_for_each_hypothesis(tmp_path):
     hostile = translator.Translation(
         hypotheses=(translator.Hypothesis(text="a ||| b\nc", score=0, ids=(5, 1), finished=True),)
     )
-    assert formats.moses(hostile, 7) == "7 ||| a | | | b c ||| 0.000000"
+    assert translations.moses(hostile, 7) == "7 ||| a | | | b c ||| 0.000000"
 
 
 def test_padding_changes_nothing():
