@@ -11,10 +11,10 @@ import contextlib
 import dataclasses
 import functools
 import os
-import queue
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -83,19 +83,14 @@ class Translator:
         targets = self.vocabulary.targets
         forbidden = tuple(token for token in targets.special_ids if token != vocabularies.EOS_ID)
         self.emittable = candidates.EmittableIds(targets.size, forbidden=forbidden)
-        ids = tf.TensorSpec([None, None], tf.int32)
-        # One trace serves all batches: a search in graph mode is as fast with dynamic shapes.
-        self.translate_ids = tf.function(self.search, input_signature=[ids], autograph=False)
-        # But one sentence, if it is short, has a trace of its own, of fewer operations.
-        self.translate_sentence = tf.function(
-            self.search, input_signature=[tf.TensorSpec([1, None], tf.int32)], autograph=False
-        )
-        self.continue_ids = tf.function(self.search, input_signature=[ids, ids], autograph=False)
-        uniforms = tf.TensorSpec([None, None], tf.float32)
-        self.sample_ids = tf.function(
-            self.search, input_signature=[ids, ids, uniforms], autograph=False
-        )
-        self.force_ids = tf.function(self._force, input_signature=[ids, ids], autograph=False)
+        # One trace serves all batches: a search in graph mode is as fast with dynamic shapes. One
+        # short sentence has a trace of its own, with fewer operations.
+        ids, uniforms = (tf.TensorSpec([None, None], dtype) for dtype in (tf.int32, tf.float32))
+        self.translate_ids = _graph(self.search, ids)
+        self.translate_sentence = _graph(self.search, tf.TensorSpec([1, None], tf.int32))
+        self.continue_ids = _graph(self.search, ids, ids)
+        self.sample_ids = _graph(self.search, ids, ids, uniforms)
+        self.force_ids = _graph(lambda *pairs: forced.run(self.models, *pairs), ids, ids)
 
     @classmethod
     def from_output_dir(
@@ -184,133 +179,119 @@ class Translator:
         if prefixes is None:
             prefixes = [self.options.prefix] * len(texts)
         starts = self.vocabulary.targets.encode_batch([prefixes[index] for index in indices])
+        inputs = [_Input(*each) for each in zip(indices, sources, starts)]
         groups = batches(
             [len(source.ids) for source in sources],
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
             batch_tokens=self.options.batch_tokens,
         )
-        free_devices = queue.SimpleQueue()
-        for device in self.devices:
-            free_devices.put(device)
+        here, devices = threading.local(), iter(self.devices)
+
+        def take_device():
+            here.device = next(devices)
 
         def translate_group(group: list[int]) -> list[tuple[int, Translation]]:
-            device = free_devices.get()
-            try:
-                with tf.device(device) if device else contextlib.nullcontext():
-                    translations = self._translate_batch(
-                        [first_index + indices[place] for place in group],
-                        [sources[place] for place in group],
-                        [starts[place] for place in group],
-                    )
-            finally:
-                free_devices.put(device)
-            return [
-                (indices[place], translation) for place, translation in zip(group, translations)
-            ]
+            batch = [inputs[place] for place in group]
+            with tf.device(here.device) if here.device else contextlib.nullcontext():
+                translations = self._translate_batch(batch, first_index)
+            return [(each.index, result) for each, result in zip(batch, translations)]
 
         if len(groups) == 1:  # as of one sentence: a thread of its own would only take time
+            take_device()
             yield translate_group(groups[0])
             return
-        pool = futures.ThreadPoolExecutor(len(self.devices))
+        pool = futures.ThreadPoolExecutor(len(self.devices), initializer=take_device)
         try:
-            for done in futures.as_completed(
-                [pool.submit(translate_group, group) for group in groups]
-            ):
+            jobs = [pool.submit(translate_group, group) for group in groups]
+            for done in futures.as_completed(jobs):
                 yield done.result()
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _translate_batch(
-        self,
-        indices: Sequence[int],
-        sources: Sequence[tasks.EncodedText],
-        prefixes: Sequence[Sequence[int]],
-    ) -> list[Translation]:
-        """Translate one batch; `indices` of the texts choose the random numbers of each."""
-        # A search yields return_beams hypotheses of a row, sampling one of each of so many rows.
+    def _translate_batch(self, batch: Sequence["_Input"], first_index: int) -> list[Translation]:
+        """Return the translations of a batch, by the graph that suits it."""
+        # A search returns return_beams hypotheses of a row; sampling, one of each of so many rows.
         copies = self.options.return_beams if self.options.sampling else 1
-        inputs = pad([source.ids for source in sources for _ in range(copies)])
-        starts = pad([prefix for prefix in prefixes for _ in range(copies)])
+        inputs = pad([each.source.ids for each in batch for _ in range(copies)])
+        starts = pad([each.prefix for each in batch for _ in range(copies)])
         if self.options.sampling:
             # A row for each token, so that a text's numbers do not depend on the batch's width.
             longest = inputs.shape[1] + starts.shape[1] + max(self.options.extra_length, 1)
             shape = [longest, copies]
-            seeds = ([self.options.seed, index] for index in indices)
+            seeds = ([self.options.seed, first_index + each.index] for each in batch)
             uniforms = [np.random.default_rng(s).random(shape, np.float32).T for s in seeds]
-            hypotheses = self.sample_ids(inputs, starts, np.concatenate(uniforms))
-        elif any(prefixes):
-            hypotheses = self.continue_ids(inputs, starts)
+            found = self.sample_ids(inputs, starts, np.concatenate(uniforms))
+        elif starts.size:
+            found = self.continue_ids(inputs, starts)
         elif is_short_sentence(*inputs.shape):
-            hypotheses = self.translate_sentence(inputs)
+            found = self.translate_sentence(inputs)
         else:
-            hypotheses = self.translate_ids(inputs)
-        hypotheses = beam_search.Hypotheses(*(tensor.numpy() for tensor in hypotheses))
+            found = self.translate_ids(inputs)
         # [B * copies, K, ...] --> [B, copies * K, ...]
-        hypotheses = beam_search.Hypotheses(
-            *(x.reshape(len(sources), copies * x.shape[1], *x.shape[2:]) for x in hypotheses)
-        )
-        outputs = [self._hypotheses(hypotheses, row, source) for row, source in enumerate(sources)]
+        found = (x.numpy() for x in found)
+        found = (x.reshape(len(batch), copies * x.shape[1], *x.shape[2:]) for x in found)
+        outputs = [
+            self._hypotheses(beam_search.Hypotheses(*rows), each.source)
+            for each, *rows in zip(batch, *found)
+        ]
         if self.options.token_scores or self.options.alignments:
-            outputs = self._add_token_details(outputs, sources)
+            self._add_token_details(outputs, [each.source for each in batch])
         return [
-            Translation(hypotheses=output, truncated=source.truncated, source_ids=tuple(source.ids))
-            for output, source in zip(outputs, sources)
+            Translation(
+                hypotheses=tuple(hypotheses),
+                truncated=each.source.truncated,
+                source_ids=tuple(each.source.ids),
+            )
+            for hypotheses, each in zip(outputs, batch)
         ]
 
+    def _hypotheses(
+        self, found: beam_search.Hypotheses, source: tasks.EncodedText
+    ) -> list[Hypothesis]:
+        """Return the hypotheses of one sentence, best first; `found` are its rows of a search."""
+        hypotheses = []
+        for ids, score, length, finished in zip(*found):
+            if length:
+                text, repairs = self.task.decode(ids[:length].tolist(), source)
+                hypotheses.append(
+                    Hypothesis(
+                        text=text,
+                        score=float(score),
+                        ids=tuple(ids[:length].tolist()),
+                        finished=bool(finished),
+                        repairs=repairs,
+                    )
+                )
+        if not hypotheses:
+            raise errors.UserError(
+                f"{self.name or 'the model'} gives no probabilities: its weights are too large, or "
+                "not numbers; decode with an earlier checkpoint"
+            )
+        if self.options.sampling:
+            hypotheses.sort(key=lambda hypothesis: -hypothesis.score)
+        return hypotheses
+
     def _add_token_details(
-        self, outputs: Sequence[tuple[Hypothesis, ...]], sources: Sequence[tasks.EncodedText]
-    ) -> list[tuple[Hypothesis, ...]]:
-        """Return the hypotheses with what options ask to know of their tokens.
+        self, outputs: Sequence[list[Hypothesis]], sources: Sequence[tasks.EncodedText]
+    ) -> None:
+        """Add the details of tokens that options ask for to the hypotheses of each source.
 
         A pass takes one hypothesis of each sentence, so that it needs no more memory than a search.
         """
-        detailed = [list(hypotheses) for hypotheses in outputs]
         for place in range(max(map(len, outputs))):
             rows = [row for row, hypotheses in enumerate(outputs) if place < len(hypotheses)]
             forced_outputs = self.force_ids(
                 pad([sources[row].ids for row in rows]),
                 pad([outputs[row][place].ids for row in rows]),
             )
-            scores, places = (tensor.numpy().tolist() for tensor in forced_outputs)
-            for row, own_scores, own_places in zip(rows, scores, places):
+            for row, scores, places in zip(rows, *(x.numpy().tolist() for x in forced_outputs)):
                 hypothesis = outputs[row][place]
                 length = len(hypothesis.ids)
-                detailed[row][place] = dataclasses.replace(
+                outputs[row][place] = dataclasses.replace(
                     hypothesis,
-                    token_scores=tuple(own_scores[:length]) if self.options.token_scores else None,
-                    alignment=tuple(own_places[:length]) if self.options.alignments else None,
+                    token_scores=tuple(scores[:length]) if self.options.token_scores else None,
+                    alignment=tuple(places[:length]) if self.options.alignments else None,
                 )
-        return [tuple(hypotheses) for hypotheses in detailed]
-
-    def _force(self, inputs: tf.Tensor, targets: tf.Tensor) -> forced.Forced:
-        return forced.run(self.models, inputs, targets)
-
-    def _hypotheses(
-        self, hypotheses: beam_search.Hypotheses, row: int, source: tasks.EncodedText
-    ) -> tuple[Hypothesis, ...]:
-        """Return the hypotheses of one sentence, best first."""
-        places = [place for place, length in enumerate(hypotheses.lengths[row]) if length]
-        if not places:
-            raise errors.UserError(
-                f"{self.name or 'the model'} gives no probabilities: its weights are too large, or "
-                "no numbers; decode with an earlier checkpoint"
-            )
-        if self.options.sampling:
-            places.sort(key=lambda place: -hypotheses.scores[row, place])
-        return tuple(self._hypothesis(hypotheses, row, place, source) for place in places)
-
-    def _hypothesis(
-        self, hypotheses: beam_search.Hypotheses, row: int, place: int, source: tasks.EncodedText
-    ) -> Hypothesis:
-        ids = hypotheses.ids[row, place, : hypotheses.lengths[row, place]].tolist()
-        text, repairs = self.task.decode(ids, source)
-        return Hypothesis(
-            text=text,
-            score=float(hypotheses.scores[row, place]),
-            ids=tuple(ids),
-            finished=bool(hypotheses.finished[row, place]),
-            repairs=repairs,
-        )
 
     def _new_decoder(self) -> Any:
         with tf.init_scope() if self.frozen else contextlib.nullcontext():
@@ -335,7 +316,10 @@ class Translator:
           recorder: gets the steps of the search of one sentence.
         """
         decoder = self._decoder()
-        max_lengths = self._max_lengths(inputs, prefix_ids)
+        max_lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
+        max_lengths += self.options.extra_length
+        if prefix_ids is not None:
+            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
         grammar_state = ()
         if self.grammar:
             num_words = self.grammar.count_words(inputs)
@@ -354,13 +338,18 @@ class Translator:
             recorder=recorder,
         )
 
-    def _max_lengths(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None) -> tf.Tensor:
-        """Return the most tokens [B] of each output."""
-        max_lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
-        max_lengths += self.options.extra_length
-        if prefix_ids is not None:
-            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
-        return max_lengths
+
+class _Input(NamedTuple):
+    """A text's place among the texts, its ids, and those that its output begins with."""
+
+    index: int
+    source: tasks.EncodedText
+    prefix: Sequence[int]
+
+
+def _graph(function: Callable, *specs: tf.TensorSpec) -> Any:
+    """Return a tf.function with one trace for all inputs of these shapes."""
+    return tf.function(function, input_signature=specs, autograph=False)
 
 
 def batches(lengths: Sequence[int], *, batch_size: int, batch_tokens: int) -> list[list[int]]:
