@@ -185,13 +185,13 @@ def _decode_split(model: "translator.Translator") -> None:
     data_dir = remote.local(FLAGS.data_dir or run.data_dir)
     text = manifest.problem_text(data_dir, problem, FLAGS.split)
     target, total = FLAGS.decode_to_file, len(text.sources)
+    decoding = files.Decoding(model)
     with _progress() as show:
         if target in (None, "-") or text_files.is_special(target):
             report = files.Report(total=total)
-            decoding = files.Decoding(model)
             outputs = list(files.outputs(decoding, text.sources, report, progress=show))
         else:
-            report = files.decode_lines(model, text.sources, target, total=total, progress=show)
+            report = files.write(decoding, text.sources, target, total=total, progress=show)
             outputs = list(text_files.read_lines(target))
     if target == "-":
         _write(outputs)
@@ -212,12 +212,13 @@ def _score(model: "translator.Translator") -> None:
         if target != "-":
             files.refuse_one_file(path, target)
     pairs, total = files.read_pairs(scores, source), files.count_lines(scores)
+    scoring = files.Scoring(model)
     with _progress() as show:
         if target == "-":
             report = files.Report(total=total)
-            _write(files.outputs(files.Scoring(model), pairs, report, progress=show))
+            _write(files.outputs(scoring, pairs, report, progress=show))
         else:
-            report = files.score_file(model, pairs, target, total=total, progress=show)
+            report = files.write(scoring, pairs, target, total=total, progress=show)
     print(
         f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
         file=sys.stderr,

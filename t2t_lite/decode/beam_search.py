@@ -284,18 +284,10 @@ def _initial(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses
 
 def _no_steps(batch_size, settings: _Settings) -> Steps:
     """Return a record without room for any time."""
-
-    def empty(width: int, dtype: tf.DType = tf.int32) -> tf.Tensor:
-        return tf.zeros([batch_size, 0, width], dtype)
-
-    num_candidates = settings.num_candidates
-    return Steps(
-        scores=empty(num_candidates, tf.float32),
-        ids=empty(num_candidates),
-        parents=empty(num_candidates),
-        alive=empty(settings.num_beams),
-        finished=empty(settings.num_kept),
-    )
+    extensions = [settings.num_candidates] * 3
+    widths = Steps(*extensions, alive=settings.num_beams, finished=settings.num_kept)
+    steps = Steps(*(tf.zeros([batch_size, 0, width], tf.int32) for width in widths))
+    return steps._replace(scores=tf.cast(steps.scores, tf.float32))
 
 
 def _grow(results: Hypotheses, beams: Beams, state: Any, num_steps: tf.Tensor, decoder: Decoder):

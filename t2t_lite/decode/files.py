@@ -4,10 +4,9 @@ A line ends at "\\n" and nowhere else; every input line has exactly one output l
 are read in windows, so that a file of any size takes the same memory. Results are kept beside the
 target until all are there: the same call resumes after an interruption (see journal).
 
-    decode_file   source file -> lines -> decode_lines
-    decode_lines  lines -> Decoding, score_file: pairs -> Scoring; both -> write
-    write         lines -> outputs -> target file, by way of a journal
-    outputs       windows of lines -> batches of results -> output lines
+    decode_file  source file -> lines -> write
+    write        lines -> outputs -> target file, by way of a journal
+    outputs      windows of lines -> batches of results (by Decoding or Scoring) -> output lines
 """
 
 import dataclasses
@@ -101,32 +100,7 @@ def decode_file(
     """
     refuse_one_file(source, target)
     lines, total = text_files.read_lines(source), count_lines(source)
-    return decode_lines(model, lines, target, form=form, total=total, progress=progress)
-
-
-def decode_lines(
-    model: translator.Translator,
-    lines: Iterable[str],
-    target: Path,
-    *,
-    form: translations.Form = "text",
-    total: int | None = None,
-    progress: Progress | None = None,
-) -> Report:
-    """Translate lines into a file; a device or a pipe gets each window as soon as it is done."""
     return write(Decoding(model, form), lines, target, total=total, progress=progress)
-
-
-def score_file(
-    model: translator.Translator,
-    pairs: Iterable[tuple[str, str]],
-    target: Path,
-    *,
-    total: int | None = None,
-    progress: Progress | None = None,
-) -> Report:
-    """Write a line for each (input, output): log-probability, loss of a token, tokens; by tabs."""
-    return write(Scoring(model), pairs, target, total=total, progress=progress)
 
 
 def write(
@@ -137,7 +111,8 @@ def write(
     total: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Write the outputs of lines; to a file by way of a journal, which is removed at the end."""
+    """Write the outputs of lines (of pairs for Scoring); to a file by way of a journal, which is
+    removed at the end. A device or a pipe gets each window as soon as it is done."""
     report = Report(total=total)
     if text_files.is_special(target):
         text_files.write_lines(target, lines_of(outputs(work, lines, report, progress=progress)))
@@ -242,7 +217,8 @@ class Decoding:
 
 
 class Scoring:
-    """Scores pairs (input, output) with a model; even an empty output has a probability."""
+    """Scores pairs (input, output) with a model, even empty outputs: log-probability, loss of a
+    token and tokens, with tabs between."""
 
     skips_blank: bool = False
 

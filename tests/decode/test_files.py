@@ -131,8 +131,8 @@ def test_a_journal_that_does_not_fit_is_kept(model, tmp_path):
 def test_what_an_interrupted_job_of_more_lines_left_is_kept(model, tmp_path):
     target = tmp_path / "out"
     with pytest.raises(_InterruptedError):
-        files.decode_lines(model, LINES, target, progress=_interrupt_after(2))
-    report = files.decode_lines(model, [], target)  # as of a pipe whose writer failed
+        files.write(files.Decoding(model), LINES, target, progress=_interrupt_after(2))
+    report = files.write(files.Decoding(model), [], target)  # as of a pipe whose writer failed
     assert report.kept_as == tmp_path / "out.partial.1"
 
 
@@ -164,12 +164,12 @@ def test_what_was_cut_before_an_interruption_is_reported(tmp_path, monkeypatch):
         tiny_run.HPARAMS, beam_size=2, batch_size=2, max_source_length=6
     )
     model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
-    whole = files.decode_lines(model, LINES, tmp_path / "whole")
+    whole = files.write(files.Decoding(model), LINES, tmp_path / "whole")
     assert whole.truncated > 2
     assert whole.unfinished > 2
     with pytest.raises(_InterruptedError):
-        files.decode_lines(model, LINES, tmp_path / "out", progress=_interrupt_after(3))
-    resumed = files.decode_lines(model, LINES, tmp_path / "out")
+        files.write(files.Decoding(model), LINES, tmp_path / "out", progress=_interrupt_after(3))
+    resumed = files.write(files.Decoding(model), LINES, tmp_path / "out")
     assert resumed.resumed == 6
     for name in ("truncated", "truncated_lines", "unfinished", "repaired"):
         assert getattr(resumed, name) == getattr(whole, name)
@@ -197,8 +197,8 @@ def test_two_jobs_do_not_write_one_file(model, tmp_path):
         journal.Journal(tmp_path / "out", {}),
         pytest.raises(errors.UserError, match=r"another process writes .*out: wait for it, or"),
     ):
-        files.decode_lines(model, ["a dog"], tmp_path / "out")
-    files.decode_lines(model, ["a dog"], tmp_path / "out")
+        files.write(files.Decoding(model), ["a dog"], tmp_path / "out")
+    files.write(files.Decoding(model), ["a dog"], tmp_path / "out")
 
 
 def test_the_source_is_not_overwritten(model, tmp_path):
@@ -286,8 +286,8 @@ def test_pairs_to_score(tmp_path):
 def test_scores_are_a_line_each_and_go_on(model, tmp_path):
     pairs = [("a dog", "zwei"), ("he sleeps", "so"), ("a", ""), ("in the park", "da")]
     with pytest.raises(_InterruptedError):
-        files.score_file(model, pairs, tmp_path / "out", progress=_interrupt_after(1))
-    report = files.score_file(model, pairs, tmp_path / "out")
+        files.write(files.Scoring(model), pairs, tmp_path / "out", progress=_interrupt_after(1))
+    report = files.write(files.Scoring(model), pairs, tmp_path / "out")
     assert (report.resumed, report.done) == (2, 2)
     for text in _lines(tmp_path / "out"):
         log_probability, loss, tokens = map(float, text.split("\t"))
@@ -296,6 +296,6 @@ def test_scores_are_a_line_each_and_go_on(model, tmp_path):
 
 def test_a_target_longer_than_an_output_can_be_is_cut(model, tmp_path):
     limit = model.options.max_source_length + model.options.extra_length
-    report = files.score_file(model, [("a dog", "x y " * 9_999)], tmp_path / "out")
+    report = files.write(files.Scoring(model), [("a dog", "x y " * 9_999)], tmp_path / "out")
     assert report.unfinished == 1
     assert _lines(tmp_path / "out")[0].endswith(f"\t{limit}")
