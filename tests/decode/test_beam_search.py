@@ -111,7 +111,7 @@ def _plain_search(
     beam_size,
     alpha,
     return_beams,
-    strict_ends,
+    strict_ends=False,
     length_penalty="gnmt",
     early_stop=False,
 ):
@@ -147,33 +147,25 @@ def _assert_same(found, expected):
     np.testing.assert_allclose([h[1] for h in found], [h[1] for h in expected], atol=1e-4)
 
 
-@pytest.mark.parametrize("alpha", [-0.5, 0.0, 0.6, 1.0])
-@pytest.mark.parametrize(("beam_size", "return_beams"), [(2, 1), (3, 3), (5, 2)])
-@pytest.mark.parametrize("strict_ends", [False, True])
-def test_equals_a_plain_search(strict_ends, beam_size, return_beams, alpha):
+FAIRSEQ: dict[str, Any] = {"strict_ends": True, "length_penalty": "power"}
+CASES = [
+    *itertools.product(
+        [{}, {"strict_ends": True}], [(2, 1), (3, 3), (5, 2)], [-0.5, 0.0, 0.6, 1.0]
+    ),
+    *itertools.product([FAIRSEQ, {**FAIRSEQ, "early_stop": True}], [(3, 1), (3, 3)], [0.0, 0.7]),
+]
+
+
+@pytest.mark.parametrize(("way", "beams", "alpha"), CASES)
+def test_equals_a_plain_search(way, beams, alpha):
     # Stopping early, dropping sentences and slots instead of copies change nothing.
     model = ToyModel(7)
     sentences, limits = list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20, 25, 30]
-    settings = dict(
-        beam_size=beam_size, return_beams=return_beams, alpha=alpha, strict_ends=strict_ends
-    )
+    settings = {"beam_size": beams[0], "return_beams": beams[1], "alpha": alpha, **way}
     found = _search(model, sentences, limits, **settings)
     for b, (sentence, limit) in enumerate(zip(sentences, limits)):
         expected = _plain_search(model, sentence, limit, **settings)
         _assert_same(_hypotheses(found, b), expected)
-
-
-@pytest.mark.parametrize(("return_beams", "alpha"), [(1, 1.0), (3, 0.0), (3, 0.7)])
-@pytest.mark.parametrize("early_stop", [False, True])
-def test_fairseqs_penalty_and_end_of_a_search(early_stop, return_beams, alpha):
-    model, sentences, limits = ToyModel(7), list(range(12)), [1, 2, 3, 5, 8, 9, 12, 16, 17, 20] * 2
-    settings: dict[str, Any] = dict(
-        beam_size=3, return_beams=return_beams, alpha=alpha, strict_ends=True
-    )
-    settings |= dict(length_penalty="power", early_stop=early_stop)
-    found = _search(model, sentences, limits[:12], **settings)
-    for b, (sentence, limit) in enumerate(zip(sentences, limits)):
-        _assert_same(_hypotheses(found, b), _plain_search(model, sentence, limit, **settings))
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])

@@ -40,16 +40,9 @@ def test_every_input_line_has_its_output_line(model, tmp_path):
     assert sorted(path.name for path in target.parent.iterdir()) == ["file"]
 
 
-def test_a_compressed_file_gives_the_same(model, tmp_path):
+def test_lossy_lines_of_a_compressed_file_are_decoded_and_counted(model, tmp_path):
     source, target = tmp_path / "in.gz", tmp_path / "out"
-    source.write_bytes(gzip.compress("\n".join(LINES).encode()))
-    files.decode_file(model, source, target)
-    assert _lines(target) == _expected(model, LINES)
-
-
-def test_lossy_lines_are_decoded_and_counted(model, tmp_path):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_bytes(b"caf\xe9\na dog\n")
+    source.write_bytes(gzip.compress(b"caf\xe9\na dog\n"))
     report = files.decode_file(model, source, target)
     assert report.lossy == 1
     assert _lines(target) == _expected(model, ["caf\ufffd", "a dog"])
@@ -74,12 +67,23 @@ def _interrupt_after(num_batches):
     return progress
 
 
-def test_interrupted_decoding_goes_on(model, tmp_path):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("\n".join(LINES))
-    with pytest.raises(_InterruptedError):
-        files.decode_file(model, source, target, progress=_interrupt_after(2))
-    assert not target.exists()
+@pytest.fixture
+def interrupted(model, tmp_path):
+    """Return a function that decodes LINES until some batches are done: source and target."""
+
+    def interrupt(num_batches):
+        source, target = tmp_path / "in", tmp_path / "out"
+        source.write_text("\n".join(LINES))
+        with pytest.raises(_InterruptedError):
+            files.decode_file(model, source, target, progress=_interrupt_after(num_batches))
+        assert not target.exists()
+        return source, target
+
+    return interrupt
+
+
+def test_interrupted_decoding_resumes(model, tmp_path, interrupted):
+    source, target = interrupted(2)
     partial = tmp_path / "out.partial"
     partial.write_bytes(partial.read_bytes()[:-3])  # the last result was torn
     report = files.decode_file(model, source, target)
@@ -89,12 +93,9 @@ def test_interrupted_decoding_goes_on(model, tmp_path):
 
 
 @pytest.mark.parametrize("changed", ["source", "weights"])
-def test_another_job_does_not_use_what_is_left(model, tmp_path, monkeypatch, changed):
-    source, target = tmp_path / "in", tmp_path / "out"
+def test_another_job_does_not_use_what_is_left(model, interrupted, monkeypatch, changed):
+    source, target = interrupted(1)
     lines = list(LINES)
-    source.write_text("\n".join(lines))
-    with pytest.raises(_InterruptedError):
-        files.decode_file(model, source, target, progress=_interrupt_after(1))
     if changed == "source":
         lines.reverse()
         source.write_text("\n".join(lines))
@@ -105,21 +106,15 @@ def test_another_job_does_not_use_what_is_left(model, tmp_path, monkeypatch, cha
     assert _lines(target) == _expected(model, lines)
 
 
-def test_what_changes_no_output_lets_a_job_go_on(model, tmp_path):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("\n".join(LINES))
-    with pytest.raises(_InterruptedError):
-        files.decode_file(model, source, target, progress=_interrupt_after(2))
+def test_what_changes_no_output_lets_a_job_resume(model, interrupted):
+    source, target = interrupted(2)
     changed = dataclasses.replace(model.options, batch_size=3, batch_tokens=50)
     other = translator.Translator(tiny_run.model(), tiny_run.task(), changed, name="a")
     assert files.decode_file(other, source, target).resumed == 4
 
 
-def test_a_journal_that_does_not_fit_is_kept(model, tmp_path):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("\n".join(LINES))
-    with pytest.raises(_InterruptedError):
-        files.decode_file(model, source, target, progress=_interrupt_after(2))
+def test_a_journal_that_does_not_fit_is_kept(model, tmp_path, interrupted):
+    source, target = interrupted(2)
     journal_before = (tmp_path / "out.partial").read_bytes()
     other = translator.Translator(tiny_run.model(2), tiny_run.task(), model.options, name="b")
     report = files.decode_file(other, source, target)
@@ -128,10 +123,8 @@ def test_a_journal_that_does_not_fit_is_kept(model, tmp_path):
     assert _lines(target) == _expected(other, LINES)
 
 
-def test_what_an_interrupted_job_of_more_lines_left_is_kept(model, tmp_path):
-    target = tmp_path / "out"
-    with pytest.raises(_InterruptedError):
-        files.write(files.Decoding(model), LINES, target, progress=_interrupt_after(2))
+def test_what_an_interrupted_job_of_more_lines_left_is_kept(model, tmp_path, interrupted):
+    _, target = interrupted(2)
     report = files.write(files.Decoding(model), [], target)  # as of a pipe whose writer failed
     assert report.kept_as == tmp_path / "out.partial.1"
 
@@ -145,12 +138,9 @@ def test_a_journal_whose_writer_was_killed_at_its_first_line_is_not_kept(model, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
-def test_windows_change_nothing_and_their_results_are_kept(model, tmp_path, monkeypatch):
+def test_windows_change_nothing_and_their_results_are_kept(model, interrupted, monkeypatch):
     monkeypatch.setattr(files, "WINDOW", 3)
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("\n".join(LINES))
-    with pytest.raises(_InterruptedError):
-        files.decode_file(model, source, target, progress=_interrupt_after(3))
+    source, target = interrupted(3)
     lines = [*LINES[:-1], "another end"]  # of the last window: what was made before it stays
     source.write_text("\n".join(lines))
     report = files.decode_file(model, source, target)
