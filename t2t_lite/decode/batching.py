@@ -1,7 +1,7 @@
-"""Sentences in batches of like length inside a graph, the same as `translator.batches` outside one.
+"""Batches of sentences of like length inside a graph, the same as `translator.batches` outside.
 
-So 1,000 sentences of a request, or one of 500 tokens among short ones, take the memory and the time
-that their lengths ask for.
+With them, memory and time of a request grow with the lengths of its sentences, also where one long
+sentence comes with many short ones.
 
 Shapes: B rows in all, b rows of a batch.
 """

@@ -1,13 +1,13 @@
-"""Decoding a file on many machines, by Apache Beam: line for line what one machine writes.
+"""Decode a file on many machines with Apache Beam; the lines are those that one machine writes.
 
-The file is cut into the windows that one machine works through, so that batches are the same. A
-worker process has one model and writes each window's outputs as one part, whole and under its name:
+The file is cut into the same windows as on one machine, so that batches are the same. A worker
+process has one model and writes the outputs of each window as one part, under its final name:
 
     out.de-00000-of-00050 ... out.de-00049-of-00050    20,000 lines each
-    out.de.job.json                                    what made them
+    out.de.job.json                                    the job: model, options, source
 
-Beam may do a window again or twice; the part is the same. The same call goes on after an
-interruption with the parts that are missing. All workers must see the files and the output_dir.
+Beam may repeat a window; the part is the same. After an interruption the same call resumes with the
+missing parts. All workers must see the files and the output_dir.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ _FIGURES = ("blank", "lossy", "done", "truncated", "unfinished", "repaired", "to
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
-    """A file to decode, and with what."""
+    """A file to decode, the model and the options."""
 
     source: str
     target: str
@@ -55,9 +55,8 @@ class Job:
 def decode_file(job: Job, options: str) -> files.Report:
     """Translate a file with Beam's `options` (see pipelines.options); return the report.
 
-    Of lines that were cut it has the number and does not name them. Raises UserError for a
-    compressed or empty file, of which a worker cannot read a part alone, and for another job's
-    parts in the way.
+    It counts lines that were cut and does not name them. Raises UserError for a compressed file,
+    which a worker cannot read in part, for an empty one, and where another job's parts are.
     """
     parsed = pipelines.options(options)
     files.refuse_one_file(job.source, job.target)
@@ -131,7 +130,7 @@ def _num_lines(index: int, count: int) -> int:
 
 
 def _begin(job: Job) -> None:
-    """Record what makes the parts, or see that those which are there were made by the same."""
+    """Record the job, or raise UserError where the parts of another job are."""
     record = {
         **files.Decoding(job.model(), job.form).job,
         "source_sha256": text_files.sha256(job.source),

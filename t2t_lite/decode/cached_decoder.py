@@ -35,19 +35,19 @@ class KeysValues(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The source's words, and after which slots it is the next one's turn: see relative."""
+    """The source's words, and the slots whose token moves on to the next word: see relative."""
 
     numbers: tf.Tensor  # int32 [B, S]
     passes: tf.Tensor  # bool [B, C]
 
 
 class State(NamedTuple):
-    """What a step needs of the source and of earlier steps; all have sentences along axis 0.
+    """The source and the earlier steps, as a step needs them; axis 0 are the sentences.
 
     `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
-    those of the newest times. `caches` are their keys and values in each layer, `memories` those of
-    the source; `memory_mask` [B, 1, 1, S] hides padding. `words` is empty unless the model is told
-    which word is next.
+    slots of the newest times. `caches` are their keys and values in each layer, `memories` those of
+    the source; `memory_mask` [B, 1, 1, S] hides padding. `words` is empty unless the model has a
+    bias for the next word.
     """
 
     slots: tf.Tensor
@@ -58,14 +58,13 @@ class State(NamedTuple):
 
 
 class CachedDecoder:
-    """A model as a beam_search.Decoder; `encode` makes the state to begin with.
+    """A model as a beam_search.Decoder; `encode` returns the initial state.
 
-    Weights are cast, scaled and transposed when one is made. Made inside the tf.function that
-    searches, before its loop, it follows a model that is still being trained; made outside, it does
-    that once and for all.
+    The constructor casts, scales and transposes weights. Inside the tf.function that searches,
+    before its loop, it follows a model that is still being trained; outside, it does so once.
 
     Args:
-      model: whose compute type is that of the encoder and of attention.
+      model: its compute type is that of the encoder and of attention.
       beam_size: N.
       matmul_dtype: of the decoder's matmuls with weights, int8 among them (see `matmuls`); default:
         that of the model.
@@ -308,7 +307,7 @@ class CachedDecoder:
 
 
 class Ensemble:
-    """Several decoders, whose logits are not rounded, as one of their mean probability."""
+    """Several decoders, whose logits are not rounded, as one with their mean probability."""
 
     def __init__(self, decoders: Sequence[CachedDecoder]):
         self.decoders = decoders
@@ -346,7 +345,7 @@ def of_models(
 
 
 class _StepSlots(NamedTuple):
-    """Which slots a step writes; the same for all layers."""
+    """The slots that a step writes, the same for all layers."""
 
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
     num_slots: tf.Tensor  # C

@@ -1,8 +1,6 @@
-"""Forced decoding: one teacher-forced pass over outputs that are there already.
+"""Forced decoding: one teacher-forced pass over given outputs.
 
-It tells how probable each token was and what the decoder attended to as it predicted it. The pass
-sees every output whole, so what it tells of a token is that of the token's own past, whatever beams
-a search kept beside it.
+It gives the probability of each token, and what the decoder attended to as it predicted the token.
 
 Shapes: B sentences, S source length, T target length, H heads.
 """
@@ -16,10 +14,10 @@ from t2t_lite.model import attention, transformer
 
 
 class Forced(NamedTuple):
-    """What a pass tells of each target token.
+    """Details of each target token.
 
-    `log_probabilities` [B, T], natural; those of padding mean nothing. `sources` int32 [B, T]: the
-    source position that the token's prediction attended to most.
+    `log_probabilities` [B, T], natural; undefined for padding. `sources` int32 [B, T]: the source
+    position that the token's prediction attended to most.
     """
 
     log_probabilities: tf.Tensor
@@ -27,7 +25,7 @@ class Forced(NamedTuple):
 
 
 def run(models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: tf.Tensor) -> Forced:
-    """Return what models (of several, the mean probability) say of targets [B, T].
+    """Return the details of targets [B, T]; several models have their mean probability.
 
     Args:
       models: one, or several that share the vocabulary.

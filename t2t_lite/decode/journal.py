@@ -1,9 +1,8 @@
-"""Results already made, so that an interrupted job goes on where it stopped.
+"""A journal of results, so that an interrupted job resumes where it stopped.
 
-A job works through its lines in windows. Beside the file that is to be written, `<file>.partial`
-has lines of JSON: first what the job is, then of each window its number of lines and their digest,
-and behind that its results as they come: the window's number, the line's place in it, the output,
-and marks of what is to be said of it:
+A job works through its lines in windows. `<file>.partial`, beside the file that is to be written,
+has lines of JSON: first the job, then for each window its number of lines and their digest, and its
+results as they come: the window's number, the line's place in it, the output and its marks:
 
     {"model": ...}
     {"lines": 20000, "sha256": "..."}
@@ -27,7 +26,7 @@ from t2t_lite import errors
 
 
 class Result(NamedTuple):
-    """What came of a line: the output, and marks of what is to be said of it at the end."""
+    """A line's output, and marks for the report: "truncated", "unfinished", "repaired"."""
 
     text: str
     marks: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ class Journal:
 
     Args:
       target: the file that the job will write.
-      job: whatever makes the results what they are.
+      job: everything on which the results depend.
 
     Attributes:
       kept_as: the copy of a journal that does not fit, None if there was none.
@@ -95,7 +94,7 @@ class Journal:
         return self._begin(lines)
 
     def add(self, results: Iterable[tuple[int, Result]]) -> None:
-        """Note results of the window by place; they are handed to the system when this returns."""
+        """Write results of the window by place; a killed process loses none of them."""
         number = len(self._lengths) - 1
         # The line feed in front ends a line that an interruption tore.
         lines = [

@@ -1,7 +1,7 @@
-"""A model's weights as a step of decoding wants them.
+"""A model's weights, prepared for the steps of decoding.
 
-Cast, scaled, transposed, joined; the weights of cross-attention also multiplied with the keys and
-values of one source ("folded"), which leaves fewer operations to each step.
+They are cast, scaled, transposed and joined. The weights of cross-attention can also be multiplied
+with the keys and values of one source ("folded"), which leaves fewer operations to each step.
 
 Shapes: S source length, D d_model, H heads, K size of one head, V rows of the embedding, W columns
 of the softmax.
@@ -48,13 +48,13 @@ class Norm(NamedTuple):
         return normalization.standardized(x, self.epsilon)[0] * self.scale + self.bias
 
     def bounds(self) -> tf.Tensor:
-        """Return [D], what hardly any output is larger than: that of eight deviations."""
+        """Return [D]: outputs at eight standard deviations, which hardly any output exceeds."""
         return 8 * tf.abs(self.scale) + tf.abs(self.bias)
 
 
 class LayerWeights(NamedTuple):
-    """A layer's matmuls, 1 / sqrt(d_k) folded into the queries' weights, its norms, and what only
-    some models have: the vectors of additive attention, another activation."""
+    """A layer's matmuls, with 1 / sqrt(d_k) folded into the queries' weights, its norms, its
+    activation, and for additive attention the vectors."""
 
     self_qkv: matmuls.Matmul
     self_output: matmuls.Matmul

@@ -3,8 +3,8 @@
     translator = Translator.from_output_dir("runs/ende")
     translator.translate(["A dog runs."])[0].text
 
-What text is to the model and what its outputs must obey is its task's to say (see tasks/): a parser
-takes words with spaces between and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)))".
+The task (see tasks/) turns text into ids and back, and restricts the outputs: a parser takes words
+with spaces between and returns a tree over them, "(S (NP (XX It)) (VP (XX rained)))".
 """
 
 import contextlib
@@ -46,14 +46,14 @@ class Translator:
 
     Args:
       models: the model, or several that share the vocabulary.
-      task: what stands between text and ids, with the vocabulary of both sides.
-      decode_options: how to decode; default: what the first model's hparams say.
-      name: what to call the models, e.g. their checkpoints' paths.
-      fingerprint: tells the models' weights from any others.
-      devices: where batches run, each on one of them at a time; "" is TensorFlow's own choice. On a
-        CPU as many "" as cores are faster than one, if TensorFlow's operations have a thread each.
-      frozen: the models' weights will not change any more, so the decoder's are prepared once, not
-        in every search. 8-bit matmuls need it.
+      task: turns text into ids and back; it has the vocabulary of both sides.
+      decode_options: how to decode; default: those of the first model's hparams.
+      name: a name for the models, e.g. their checkpoints' paths.
+      fingerprint: identifies the models' weights.
+      devices: where batches run, one at a time on each; "" is TensorFlow's own choice. On a CPU as
+        many "" as cores are faster than one, if TensorFlow's operations have one thread each.
+      frozen: whether the models' weights stay as they are, so that the decoder's are prepared once,
+        not in every search. 8-bit matmuls need it.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Translator:
         devices: Sequence[str] = ("",),
         **changes: Any,
     ) -> "Translator":
-        """Load what a training run left.
+        """Load a trained model.
 
         Args:
           path: the output_dir.
@@ -111,7 +111,7 @@ class Translator:
           **changes: fields of DecodeOptions; others are as the run's hparams have them.
 
         Raises:
-          UserError: where something is missing or a field's value is out of its range.
+          UserError: where a file is missing or a field's value is out of its range.
           TypeError: for a field that DecodeOptions does not have.
         """
         run = output_dir.read(os.fspath(path))
