@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from t2t_lite import errors
-from t2t_lite.decode import journal, scoring, translator
+from t2t_lite.decode import forced, journal, translator
 from t2t_lite.decode import translation as translations
 from t2t_lite.text import text_files
 
@@ -223,7 +223,7 @@ class Scoring:
     skips_blank: bool = False
 
     def __init__(self, model: translator.Translator):
-        self._scorer = scoring.Scorer(model)
+        self._model = model
         self.job: Mapping[str, Any] = {
             "score": model.fingerprint or model.name,
             "options": _identity(model),
@@ -234,10 +234,10 @@ class Scoring:
     ) -> Iterator[Batch]:
         """See Work."""
         inputs, targets = ([window[place][side] for place in places] for side in (0, 1))
-        for batch in self._scorer.score(inputs, targets):
+        for batch in self._model.score_batches(inputs, targets):
             yield [(places[index], self._result(score), score.num_tokens) for index, score in batch]
 
-    def _result(self, score: scoring.PairScore) -> journal.Result:
+    def _result(self, score: forced.PairScore) -> journal.Result:
         return journal.Result.marked(
             f"{score.log_probability:.6f}\t{score.loss:.6f}\t{score.num_tokens}",
             truncated=score.truncated,

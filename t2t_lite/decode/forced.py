@@ -5,12 +5,33 @@ It gives the probability of each token, and what the decoder attended to as it p
 Shapes: B sentences, S source length, T target length, H heads.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite.model import attention, transformer
+from t2t_lite.text import vocabulary as vocabularies
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class PairScore:
+    """The natural log-probability of a target given its input, and its tokens, EOS included.
+
+    `truncated`: only the input's first max_source_length tokens were read. `target_truncated`: the
+    target is longer than any output, and only its beginning counts.
+    """
+
+    log_probability: float
+    num_tokens: int
+    truncated: bool
+    target_truncated: bool
+
+    @property
+    def loss(self) -> float:
+        """The mean loss of a token, without label smoothing, as training reports it."""
+        return -self.log_probability / self.num_tokens
 
 
 class Forced(NamedTuple):
@@ -47,8 +68,9 @@ def run(models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: t
 def log_probabilities(
     models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: tf.Tensor
 ) -> tf.Tensor:
-    """Return the log-probabilities of `run` alone, [B, T], without looking at attention."""
-    return _mean([_of_targets(model(inputs, targets), targets) for model in models])
+    """Return the log-probability [B] of each target: the sum over its tokens."""
+    logs_BT = _mean([_of_targets(model(inputs, targets), targets) for model in models])
+    return tf.reduce_sum(tf.where(targets != vocabularies.PAD_ID, logs_BT, 0.0), axis=1)
 
 
 def _of_targets(logits: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:

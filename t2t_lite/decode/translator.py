@@ -10,6 +10,7 @@ with spaces between and returns a tree over them, "(S (NP (XX It)) (VP (XX raine
 import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -91,6 +92,9 @@ class Translator:
         self.continue_ids = _graph(self.search, ids, ids)
         self.sample_ids = _graph(self.search, ids, ids, uniforms)
         self.force_ids = _graph(lambda *pairs: forced.run(self.models, *pairs), ids, ids)
+        self.score_ids = _graph(
+            lambda *pairs: forced.log_probabilities(self.models, *pairs), ids, ids
+        )
 
     @classmethod
     def from_output_dir(
@@ -207,6 +211,39 @@ class Translator:
                 yield done.result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def score(self, inputs: Sequence[str], targets: Sequence[str]) -> list[forced.PairScore]:
+        """Return the score of every target given its input."""
+        pairs = itertools.chain.from_iterable(self.score_batches(inputs, targets))
+        scores = dict(pairs)
+        return [scores[index] for index in range(len(inputs))]
+
+    def score_batches(
+        self, inputs: Sequence[str], targets: Sequence[str]
+    ) -> Iterator[list[tuple[int, forced.PairScore]]]:
+        """Yield (index, score) of every pair by batches, the longest first."""
+        limit = self.options.max_source_length
+        sources = self.task.encode(inputs, limit)
+        ends = self.task.encode_targets(targets, limit + self.options.extra_length)
+        for batch in batches(
+            [max(len(source.ids), len(end.ids)) for source, end in zip(sources, ends)],
+            batch_size=self.options.batch_size,
+            batch_tokens=self.options.batch_tokens,
+        ):
+            ids = ([texts[i].ids for i in batch] for texts in (sources, ends))
+            totals = self.score_ids(*map(pad, ids)).numpy().tolist()
+            yield [
+                (
+                    i,
+                    forced.PairScore(
+                        log_probability=total,
+                        num_tokens=len(ends[i].ids),
+                        truncated=sources[i].truncated,
+                        target_truncated=ends[i].truncated,
+                    ),
+                )
+                for i, total in zip(batch, totals)
+            ]
 
     def _translate_batch(self, batch: Sequence["_Input"], first_index: int) -> list[Translation]:
         """Return the translations of a batch, by the graph that suits it."""

@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from t2t_lite.decode import batching, beam_search, scoring, translator
+from t2t_lite.decode import batching, beam_search, forced, translator
 from t2t_lite.serving import protocol
 from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
@@ -53,7 +53,7 @@ class ServingModel(tf.Module):
         self._text = graph_text.GraphText(model.task)
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
-        self._scorer = scoring.Scorer(model)
+        self._log_probabilities = lambda *ids: forced.log_probabilities(model.models, *ids)
 
     def functions(self) -> dict[str, Callable]:
         """Return the signatures by name."""
@@ -109,7 +109,7 @@ class ServingModel(tf.Module):
         def part(rows: tf.Tensor, length: tf.Tensor) -> Tensors:
             source_ids = tf.gather(sources.ids, rows)[:, :length]
             target_ids = tf.gather(outputs.ids, rows)[:, :length]
-            return {"log_probabilities": self._scorer.log_probabilities(source_ids, target_ids)}
+            return {"log_probabilities": self._log_probabilities(source_ids, target_ids)}
 
         scores = batching.run_in_batches(
             part,

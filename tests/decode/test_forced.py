@@ -1,7 +1,8 @@
-"""Token scores, alignments and the forms of output that show them."""
+"""Scores of given outputs and their tokens, alignments, and the forms of output that show them."""
 
 import json
 
+import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
@@ -9,6 +10,7 @@ import tiny_run
 from t2t_lite.decode import beam_search, files, options, translator
 from t2t_lite.decode import translation as translations
 from t2t_lite.model import attention
+from t2t_lite.train import loss
 
 
 def _translator(models, **changes):
@@ -98,3 +100,53 @@ def test_padding_changes_nothing():
         (alone,) = model.translate([text])
         assert one.token_scores == pytest.approx(alone.token_scores, abs=1e-5)
         assert one.alignment == alone.alignment
+
+
+INPUTS, TARGETS = tiny_run.SENTENCES, ["zwei", "hund a", "", "a longer one than the rest", "so"]
+
+
+def test_scores_agree_with_the_training_loss():
+    model = _translator(tiny_run.model(), batch_size=2)
+    scores = model.score(INPUTS, TARGETS)
+    encode = tiny_run.subwords().encode
+    inputs, targets = (
+        tf.constant(translator.pad([[*encode(text), 1] for text in texts]))
+        for texts in (INPUTS, TARGETS)
+    )
+    transformer = model.models[0]
+    weights = loss.token_weights(targets)
+    losses = loss.smoothed_cross_entropy(
+        transformer.decode(targets, transformer.encode(inputs)),
+        tf.convert_to_tensor(transformer.softmax.matrix),
+        targets,
+        weights / tf.reduce_sum(weights),
+        label_smoothing=0.1,
+    )
+    tokens = sum(score.num_tokens for score in scores)
+    assert tokens == int(tf.reduce_sum(weights))
+    mean = -sum(score.log_probability for score in scores) / tokens
+    assert mean == pytest.approx(float(losses.negative_log_likelihood), rel=1e-5)
+
+
+def test_scores_agree_with_the_search():
+    model = _translator(tiny_run.model(), batch_size=2, return_beams=3)
+    # Random models write bytes that are no text, so ids are scored, not what they decode to.
+    encode = tiny_run.subwords().encode
+    for text, translation in zip(INPUTS, model.translate(INPUTS)):
+        for hypothesis in translation.hypotheses:
+            inputs = translator.pad([[*encode(text), 1]])
+            [total] = model.score_ids(inputs, translator.pad([hypothesis.ids])).numpy()
+            penalty = ((5 + len(hypothesis.ids)) / 6) ** model.options.alpha
+            assert hypothesis.score * penalty == pytest.approx(float(total), abs=1e-4)
+
+
+def test_an_ensemble_has_the_mean_probability_of_each_token():
+    one, other = tiny_run.model(1), tiny_run.model(2)
+    ensemble = _translator([one, other])
+    [score] = ensemble.score(["a dog"], [""])  # EOS alone
+    inputs = tf.constant([[*tiny_run.subwords().encode("a dog"), 1]])
+    probabilities = [
+        float(tf.nn.softmax(m(inputs, tf.constant([[1]])))[0, 0, 1]) for m in (one, other)
+    ]
+    assert score.log_probability == pytest.approx(np.log(np.mean(probabilities)), abs=1e-5)
+    assert score.loss == -score.log_probability

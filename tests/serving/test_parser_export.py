@@ -8,7 +8,7 @@ import tiny_run
 from tensorflow.core.protobuf import saved_model_pb2
 
 from t2t_lite import errors
-from t2t_lite.decode import scoring, translator
+from t2t_lite.decode import translator
 from t2t_lite.parsing import trees
 from t2t_lite.serving import export
 
@@ -72,7 +72,7 @@ def test_scores_are_of_linear_forms(parser):
     linear = "(S (NP XX XX )NP (VP XX )VP )S"
     tree = "(S (NP (DT a) (NN dog)) (VP (VBZ runs)))"
     found = served["score"](inputs=tf.constant(["a dog runs"]), targets=tf.constant([linear]))
-    [[(_, of_tree), (_, of_form)]] = scoring.Scorer(model).score(["a dog runs"] * 2, [tree, linear])
+    of_tree, of_form = model.score(["a dog runs"] * 2, [tree, linear])
     assert of_tree.log_probability == pytest.approx(of_form.log_probability, rel=1e-6)
     assert found["log_probabilities"].numpy() == pytest.approx([of_tree.log_probability], rel=1e-4)
     assert found["lengths"].numpy().tolist() == [of_tree.num_tokens] == [len(linear.split()) + 1]

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.decode import scoring, translator
+from t2t_lite.decode import translator
 from t2t_lite.serving import signatures as served
 
 TEXTS = [*tiny_run.SENTENCES, "zebra", "x", "the park", "two dogs run " * 8]
@@ -77,13 +77,11 @@ def test_nbest_is_the_translators(signatures, run_dir):
     assert found["outputs"][-1].tolist() == [b""] * 4
 
 
-def test_score_is_the_scorers(signatures, model):
+def test_score_is_the_translators(signatures, model):
     targets = [*reversed(TEXTS[:-1]), ""]
-    expected = {}
-    for batch in scoring.Scorer(model).score([*TEXTS[:-1], ""], targets):
-        expected.update(batch)
+    expected = model.score([*TEXTS[:-1], ""], targets)
     found = signatures["score"](inputs=tf.constant([*TEXTS[:-1], ""]), targets=tf.constant(targets))
-    for place, score in expected.items():
+    for place, score in enumerate(expected):
         got = found["log_probabilities"].numpy()[place]
         assert got == pytest.approx(score.log_probability, rel=1e-5, abs=SCORE)
         assert found["lengths"].numpy()[place] == score.num_tokens
