@@ -3,6 +3,9 @@
 import errno
 import fcntl
 import os
+import signal
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -10,26 +13,35 @@ import pytest
 from t2t_lite import errors, locks
 
 
-def test_a_lock_file_that_was_just_removed_is_no_lock(tmp_path, monkeypatch):
+def test_the_second_is_told_who_is_at_work(tmp_path):
     path = tmp_path / "data" / "lock"
-    opened = []
-    locked = locks._locked
-
-    def removed_meanwhile(path, *rest):
-        opened.append(locked(path, *rest))
-        if len(opened) == 1:
-            path.unlink()
-        return opened[-1]
-
-    monkeypatch.setattr(locks, "_locked", removed_meanwhile)
     with locks.only_one(path, keep_folder=False):
-        assert os.path.samestat(os.fstat(opened[1].fileno()), path.stat())
-        with (
-            pytest.raises(errors.UserError, match="another process"),
-            locks.only_one(path, keep_folder=False),
-        ):
-            pass
+        for _ in range(2):
+            with (
+                pytest.raises(errors.UserError, match=rf"data \(process {os.getpid()} on .*; wait"),
+                locks.only_one(path, keep_folder=False),
+            ):
+                pass
     assert not path.parent.exists()
+
+
+def test_a_killed_holder_holds_nobody_back(tmp_path):
+    path = tmp_path / "lock"
+    code = (
+        "import pathlib, sys, time; from t2t_lite import locks\n"
+        "with locks.only_one(pathlib.Path(sys.argv[1])): print(flush=True), time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, path]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(errors.UserError, match=f"process {holder.pid}"), locks.only_one(path):
+            pass
+        holder.send_signal(signal.SIGKILL)
+    assert path.exists()
+    with locks.only_one(path):
+        assert f"process {os.getpid()} " in path.read_text()
+    assert not path.exists()
 
 
 def test_where_there_are_no_locks_nobody_is_kept_out(tmp_path, monkeypatch):

@@ -70,7 +70,7 @@ def test_a_cut_file_names_file_and_record(shard, cut):
 
 def test_a_record_that_is_no_example_is_placed(tmp_path):
     shards.write(tmp_path / "x", [shards.example([1], [1]), b"\xff\xff"])
-    with pytest.raises(errors.UserError, match=r"x .* record 1 .*no tf.train.Example"):
+    with pytest.raises(errors.UserError, match=r"x .* record 1 .*not a tf.train.Example"):
         list(shards.read_examples([tmp_path / "x"]))
 
 
