@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, cast
 
 import numpy as np
+from backports import zstd
 
 from t2t_lite import errors
 
@@ -42,6 +43,7 @@ _DAMAGE = (
     lzma.LZMAError,
     tarfile.TarError,
     zipfile.BadZipFile,
+    zstd.ZstdError,
     EOFError,
 )
 
@@ -49,7 +51,7 @@ _DAMAGE = (
 def find(directory: Path, name: str) -> pathlib.Path | None:
     """Return the file `name` of a folder, plain or compressed; None if there is none.
 
-    UserError where there are several, since one may be an old one.
+    Raises UserError where there are several, since one may be out of date.
     """
     candidates = [pathlib.Path(directory) / (name + suffix) for suffix in SUFFIXES]
     found = [path for path in candidates if path.is_file()]
@@ -76,7 +78,7 @@ def open_binary(path: Path) -> IO[bytes]:
     if suffix == ".bz2":
         return bz2.open(path, "rb")
     if suffix == ".zst":
-        return io.BufferedReader(_ZstdFile(pathlib.Path(path)), 1 << 20)
+        return zstd.open(path, "rb")
     return open(path, "rb")
 
 
@@ -92,7 +94,7 @@ def open_lines(file: IO[bytes], path: Path) -> Iterator[str]:
 
 
 def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """Yield the lines of an open file; raise UserError for one that no memory should hold."""
+    """Yield the lines of an open file; raise UserError for a line that is too long for memory."""
     lines = iter(functools.partial(file.readline, _MAX_LINE), b"")
     for number, line in enumerate(lines, start=1):
         if len(line) == _MAX_LINE and not line.endswith(b"\n"):
@@ -147,7 +149,7 @@ def read_pairs(
 
 
 def unequal(source: Path, target: Path, num_sources: int, num_targets: int) -> errors.UserError:
-    """Return the error of two sides that have not as many lines."""
+    """Return the error for two sides with different numbers of lines."""
     return errors.UserError(
         f"the two sides differ in length: {source} has {num_sources} lines, {target} has "
         f"{num_targets}"
@@ -189,7 +191,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Return what compresses into an open file; leaving it leaves the file open."""
+    """Return a compressor into an open file; closing it leaves the file open."""
     if suffix == ".gz":
         return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
     if suffix == ".xz":
@@ -197,9 +199,7 @@ def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextMana
     if suffix == ".bz2":
         return bz2.open(file, "wb")
     if suffix == ".zst":
-        import zstandard
-
-        return zstandard.ZstdCompressor().stream_writer(file, closefd=False)
+        return zstd.open(file, "wb")
     return contextlib.nullcontext(file)
 
 
@@ -210,13 +210,13 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file as it lies there, in hexadecimal digits."""
+    """Return the SHA-256 of a file's bytes, in hexadecimal digits."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_special(path: Path) -> bool:
-    """Return whether there is something that is no file: a device, a pipe."""
+    """Return whether a path is a device or a pipe."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
@@ -224,8 +224,8 @@ def is_special(path: Path) -> bool:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Open a binary file for writing that appears under `path` when it is complete.
 
-    A link stays one, what it points to is replaced. What is no file is written to as it is. Of
-    several writers at once the last to finish has the file.
+    A link stays a link, and its target is replaced. A device or a pipe is written to directly. Of
+    several writers at once the last to finish wins.
     """
     if is_special(path):
         with open(path, "wb") as file:
@@ -249,21 +249,21 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _locked(path: pathlib.Path) -> Iterator[IO[bytes]]:
-    """Open a new file with a lock that says its writer lives, where the file system has locks."""
+    """Open a new file with a lock that shows that its writer is alive, where there are locks."""
     with contextlib.ExitStack() as stack:
         while True:
             file = stack.enter_context(open(path, "xb"))
             with contextlib.suppress(OSError):
                 fcntl.flock(file, fcntl.LOCK_EX)
-            if path.exists():  # if not, it was taken for a leftover before it was locked
+            if path.exists():  # else it was removed as a leftover before it was locked
                 break
         yield file
 
 
 def _remove_leftovers(path: pathlib.Path) -> None:
-    """Remove what writers of `path` that were killed left behind."""
+    """Remove the files that killed writers of `path` left behind."""
     for leftover in path.parent.glob(f"{glob.escape(path.name)}.*{_INCOMPLETE}"):
-        # No file, gone meanwhile, or locked: its writer lives.
+        # Not a file, removed meanwhile, or locked: its writer is alive.
         with contextlib.suppress(OSError), open(leftover, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             leftover.unlink()
@@ -277,52 +277,10 @@ def explain_damage(source: object) -> Iterator[None]:
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no file {source}") from error
     except Exception as error:
-        # zstandard is imported for its own files only, so its error goes by its name; bz2 raises
-        # an OSError that no system call made
+        # bz2 raises an OSError that no system call made
         is_of_bz2 = type(error) is OSError and error.errno is None
-        if not (isinstance(error, _DAMAGE) or is_of_bz2 or type(error).__name__ == "ZstdError"):
+        if not (isinstance(error, _DAMAGE) or is_of_bz2):
             raise
         raise errors.UserError(
             f"{source} is damaged or not what its suffix says: {error}"
         ) from error
-
-
-# Bytes of a .zst file that are decompressed at a time: 4 bytes can stand for 128 KB.
-_ZSTD_BLOCK = 1 << 10
-
-
-class _ZstdFile(io.RawIOBase):
-    """The decompressed bytes of a .zst file, which may be several frames one after another.
-
-    zstandard's own reader takes a file that is cut off inside a frame for a shorter one.
-    """
-
-    def __init__(self, path: pathlib.Path):
-        import zstandard
-
-        self._file = open(path, "rb")  # noqa: SIM115 (close() closes it)
-        self._new_frame = zstandard.ZstdDecompressor().decompressobj
-        self._frame: Any = None
-        self._decoded = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._decoded:
-            compressed = self._frame.unused_data if self._frame and self._frame.eof else b""
-            compressed = compressed or self._file.read(_ZSTD_BLOCK)
-            if not compressed:
-                if self._frame and not self._frame.eof:
-                    raise EOFError("it ends inside a frame")
-                return 0
-            if self._frame is None or self._frame.eof:
-                self._frame = self._new_frame()
-            self._decoded = memoryview(self._frame.decompress(compressed))
-        count = min(len(buffer), len(self._decoded))
-        buffer[:count], self._decoded = self._decoded[:count], self._decoded[count:]
-        return count
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
