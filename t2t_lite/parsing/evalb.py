@@ -6,19 +6,19 @@
 
 The rules are those of EVALB (Sekine and Collins 1997); its released sample comes out to the digit:
 
-- A word goes where its tag is in `delete_labels`, in either tree by that tree's own tags, and a
-  bracket that is left without words goes too. The words that remain must agree, or the sentence is
-  an error; a prediction with none is skipped. Neither enters the totals.
+- A word is deleted where its tag is in `delete_labels`, in either tree by that tree's own tags, and
+  so is a bracket that is left without words. The remaining words must agree, or the sentence is an
+  error; a prediction without any is skipped. Neither enters the totals.
 - The label of a bracket ends before its first "-" or "="; then brackets whose label is in
-  `delete_labels` go. Several brackets of one label on one span match one for one.
+  `delete_labels` are deleted. Several brackets of one label on one span match one for one.
 - A predicted bracket crosses where it overlaps a gold one without nesting. A sentence is complete
   where all brackets match.
 - Tags are compared as they stand. The length, for the cut-off, is that of the gold sentence before
   deletion, traces left out.
-- Work stops where the errors pass `max_error` + 1 (EVALB compares before it counts).
+- Scoring stops after `max_error` + 1 errors (EVALB compares before it counts).
 
-Two things are stricter here: an unknown keyword of a parameter file, and files of unequal length,
-are errors, where EVALB warns and goes on.
+Two things are stricter than in EVALB, which only warns: an unknown keyword of a parameter file, and
+files of unequal length, are errors.
 """
 
 import collections
@@ -37,7 +37,7 @@ Prediction = trees.Tree | Sequence[trees.Tree] | None
 
 # The keywords of a parameter file, and the parameter that each sets.
 _KEYWORDS = {
-    "DEBUG": "debug",  # of no effect here
+    "DEBUG": "",
     "MAX_ERROR": "max_error",
     "CUTOFF_LEN": "cutoff_length",
     "LABELED": "labeled",
@@ -53,6 +53,7 @@ _PAIRS = ("EQ_LABEL", "EQ_WORD")
 _QUOTE_MARKS = ("'", '"', "/")
 _STATUS_NUMBERS = {"valid": 0, "error": 1, "skipped": 2}
 _RULE = "=" * 76
+_MISSING: Any = object()  # a tree of the side that ended first
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,16 +151,16 @@ def score(
 ) -> Score:
     """Score predicted trees against gold ones, pairwise and in order.
 
-    The tags decide which words count, so a parser that finds none must be given the gold ones
-    (`trees.delinearize(..., tags=gold.tags())`). UserError where the numbers of trees differ or
-    more sentences are errors than `parameters.max_error` admits.
+    The tags decide which words count, so that trees of a parser without tags must get the gold ones
+    (`trees.delinearize(..., tags=gold.tags())`). Raises UserError where the numbers of trees differ
+    or more sentences are errors than `parameters.max_error` admits.
     """
     sentences: list[Sentence] = []
     num_errors = 0
-    pairs = itertools.zip_longest(gold, predicted, fillvalue=_Missing())
+    pairs = itertools.zip_longest(gold, predicted, fillvalue=_MISSING)
     for number, (gold_tree, predicted_tree) in enumerate(pairs, 1):
-        if isinstance(gold_tree, _Missing) or isinstance(predicted_tree, _Missing):
-            side = "gold" if isinstance(gold_tree, _Missing) else "predicted"
+        if gold_tree is _MISSING or predicted_tree is _MISSING:
+            side = "gold" if gold_tree is _MISSING else "predicted"
             raise errors.UserError(
                 f"the numbers of gold and predicted trees differ: sentence {number} has no {side} "
                 "one; give one line a sentence, an empty one where there is no parse"
@@ -202,10 +203,9 @@ def read_parameters(lines: Iterable[str], *, name: str = "parameters") -> Parame
         field = _KEYWORDS[key]
         if key in _NUMBERS:
             settings[field] = int(values[0])
-        else:
+        elif field:
             label = frozenset(values) if key in _PAIRS else values[0]
             settings[field] = settings.get(field, frozenset()) | {label}
-    settings.pop("debug", None)
     settings["labeled"] = bool(settings.get("labeled", True))
     return Parameters(**settings)
 
@@ -261,10 +261,6 @@ def _table(result: Score) -> list[str]:
     ]
 
 
-class _Missing:
-    """Stands for the trees of the side that ended first."""
-
-
 @dataclasses.dataclass(slots=True)
 class _Word:
     """A terminal, whether it counts, and whether it is a quote mark or a possessive."""
@@ -284,18 +280,17 @@ def _score_sentence(
     gold = [gold] if isinstance(gold, trees.Tree) else gold
     predicted = [predicted] if isinstance(predicted, trees.Tree) else predicted
     gold_words = _terminals(gold, parameters)
-    words = [w for w in gold_words if w.kept]
+    words = _kept(gold_words)
     length = sum(w.tag not in parameters.delete_labels_for_length for w in gold_words)
     if predicted is None:
         return _unscored(number, length, words, "the prediction is not a tree")
     predicted_words = _terminals(predicted, parameters)
-    guesses = [w for w in predicted_words if w.kept]
+    guesses = _kept(predicted_words)
     if not guesses:
         return _unscored(number, length, words, "")
     if len(words) != len(guesses):
         _keep_quotes(gold_words, predicted_words)
-        words = [w for w in gold_words if w.kept]
-        guesses = [w for w in predicted_words if w.kept]
+        words, guesses = _kept(gold_words), _kept(predicted_words)
     if len(words) != len(guesses):
         problem = f"{len(words)} gold words and {len(guesses)} predicted ones"
         return _unscored(number, length, words, problem)
@@ -333,6 +328,10 @@ def _terminals(parts: Sequence[trees.Tree], parameters: Parameters) -> list[_Wor
         quote = tag in parameters.quote_labels and word in _QUOTE_MARKS
         words.append(_Word(word, tag, tag not in parameters.delete_labels, quote))
     return words
+
+
+def _kept(words: Sequence[_Word]) -> list[_Word]:
+    return [word for word in words if word.kept]
 
 
 def _keep_quotes(gold: Sequence[_Word], predicted: Sequence[_Word]) -> None:

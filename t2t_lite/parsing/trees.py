@@ -4,7 +4,7 @@ A treebank holds (`read`)
 
     ( (S (NP-SBJ-1 (PRP It)) (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1)))) (. .)) )
 
-of which `clean` leaves what a parser has to find
+`clean` leaves what a parser has to find
 
     (S (NP (PRP It)) (VP (VBD was) (VP (VBN seen))) (. .))
 
@@ -13,21 +13,22 @@ and `linearize` writes it without its words: a label at both brackets, one symbo
 
     (S (NP XX )NP (VP XX (VP XX )VP )VP XX )S
 
-`delinearize` puts the words back, and `repair` mends a linear form that a model got wrong.
+`delinearize` puts the words back, and `repair` corrects a malformed linear form.
 
-Labels, words and linear forms are separated by ASCII white space only: real corpora have words that
-contain a no-break or a thin space. No function here recurses, so depth has no limit.
+Labels, words and linear forms are separated by ASCII white space only: real corpora have words with
+a no-break or a thin space inside. No function here recurses, so depth has no limit.
 """
 
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from t2t_lite import errors
 
 TRACE = "-NONE-"  # the tag of an empty element
 TOP = "TOP"  # the root that COLLINS.prm leaves out of the score
-ROOTS = ("", TOP, "ROOT", "S1")  # outermost brackets that say nothing
+ROOTS = ("", TOP, "ROOT", "S1")  # labels of outermost brackets that hold no information
 PRETERMINAL = "XX"  # the symbol of a word in the linear form
 
 _WORD = re.compile(r"\S+", re.ASCII)
@@ -38,8 +39,8 @@ _LABELLED_CLOSE = re.compile(r"\)[^\s()]", re.ASCII)
 _ESCAPES = str.maketrans({"(": "-LRB-", ")": "-RRB-"})
 SENTENCE_ESCAPES = _ESCAPES | str.maketrans({"\u2581": "_"})
 
-# Penn tags that follow from the word alone. EVALB drops words by their tags, so that a tree whose
-# commas are not tagged as commas cannot be compared. "'" is left out: it is POS as often as ''.
+# Penn tags that follow from the word alone. EVALB deletes words by their tags: a tree whose commas
+# are not tagged as commas cannot be compared. "'" is left out, as it is POS as often as ''.
 TAGS = {
     word: tag
     for tag, words in {
@@ -139,8 +140,8 @@ def read(
     """Yield the trees of a text as they stand there, however they are broken into lines.
 
     A label follows its bracket immediately; only an outermost bracket may have none (its label is
-    then ""). UserError, with `name` and the line, for anything that is not such a tree. With
-    `drop_empty` brackets without a word are none, as for EVALB: "(())" is then no tree at all.
+    then ""). Raises UserError, with `name` and the line, for anything else. With `drop_empty`
+    brackets without a word are left out, as by EVALB: "(())" then holds no tree.
     """
     opened: list[_Open] = []
     for number, line in enumerate(lines, first_line):
@@ -179,13 +180,13 @@ def parse(text: str) -> Tree:
 def clean(tree: Tree) -> Tree | None:
     """Return the tree that a parser has to find, None where it has no words.
 
-    - Traces (-NONE-) go, and phrases that become empty with them.
+    - Traces (-NONE-) are removed, and phrases that become empty with them.
     - Labels lose function tags and indices: NP-SBJ-1 and NP=2 become NP. A label that begins with
       "-" (-LRB-) stays as it is, so do alternatives (ADVP|PRT) and the tags of words.
-    - Outermost brackets that say nothing (no label, TOP, ROOT, S1) go, so that the root is a real
-      phrase; where that leaves several parts or a bare word, they stay under one TOP.
-    - Unary chains stay, X over X too: EVALB counts every bracket on a span, so two NPs on one are
-      matched in full by two NPs only. What remains is what EVALB itself would count.
+    - Outermost brackets without information (no label, TOP, ROOT, S1) are removed, so that the root
+      is a real phrase; where that leaves several parts or a bare word, they stay under one TOP.
+    - Unary chains stay, X over X too: EVALB counts every bracket on a span, so that two NPs on a
+      span are matched in full by two NPs only. What remains is what EVALB itself would count.
     """
     opened = [_Open("")]
     for node, entering in walk(tree):
@@ -240,9 +241,9 @@ def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None
     """Return the tree of a linear form and its words.
 
     The tag of each word is that of `tags` where given (the gold ones, for scoring), else its symbol
-    in the linear form, else, for XX, what the word alone tells (`guess_tag`). Round brackets in
-    words become -LRB- and -RRB-. UserError where the form is not one well-formed tree over exactly
-    these words; `repair` mends those.
+    in the linear form; XX is replaced by the tag in TAGS, if the word has one. Round brackets in
+    words become -LRB- and -RRB-. Raises UserError where the form is not one well-formed tree over
+    exactly these words; `repair` makes it one.
     """
     if tags is not None and len(tags) != len(words):
         raise errors.UserError(f"expected one tag a word, got {len(tags)} for {len(words)} words")
@@ -262,7 +263,7 @@ def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None
                 raise errors.UserError(f"{token} has no word left; there are {len(words)}")
             else:
                 word, used = words[used].translate(_ESCAPES), used + 1
-                symbol = guess_tag(word) if token == PRETERMINAL else token
+                symbol = TAGS.get(word, PRETERMINAL) if token == PRETERMINAL else token
                 opened[-1].children.append(Tree(tags[used - 1] if tags else symbol, word=word))
         except errors.UserError as error:
             raise errors.UserError(f"linear form, token {position}: {error}") from None
@@ -274,13 +275,7 @@ def delinearize(linear: str, words: Sequence[str], *, tags: Sequence[str] | None
     return outside.children[0]
 
 
-def guess_tag(word: str) -> str:
-    """Return the Penn tag of a punctuation mark (`,` for a comma), XX for any other word."""
-    return TAGS.get(word, PRETERMINAL)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Repaired:
+class Repaired(NamedTuple):
     """A well-formed linear form, and how many tokens were added, dropped or changed for it."""
 
     linear: str

@@ -33,28 +33,25 @@ def zipped(content):
     return gzip.compress(content.encode(), mtime=0)
 
 
+ZIPPED = {f"{name}.gz": zipped(text) for name, text in FILES.items()}
+
+
 @pytest.mark.parametrize(
-    "place",
+    ("archive", "files"),
     [
-        lambda folder: write(folder, FILES),
-        lambda folder: write(folder, {f"{k}.gz": zipped(v) for k, v in FILES.items()}),
-        lambda folder: archives.write(folder / "wsj.tgz", FILES),
-        lambda folder: archives.write(folder / "wsj.tar.gz", FILES),
-        lambda folder: archives.write(folder / "wsj.tar", FILES),
-        lambda folder: archives.write(
-            folder / "wsj.tgz", {f"{k}.gz": zipped(v) for k, v in FILES.items()}
-        ),
+        *(("", FILES), ("", ZIPPED), ("wsj.tgz", FILES), ("wsj.tar.gz", FILES)),
+        *(("wsj.tar", FILES), ("wsj.tgz", ZIPPED)),
     ],
     ids=["folders", "gz", "tgz", "tar.gz", "tar", "gz inside tgz"],
 )
-def test_all_ways_to_keep_a_treebank_read_the_same(tmp_path, place):
-    place(tmp_path)
-    files = treebanks.find(tmp_path)
-    assert [file.stem for file in files] == ["wsj_0201", "wsj_0210", "wsj_0301"]
-    assert [file.folder for file in files] == ["02", "02", "03"]
-    assert words(files, tmp_dir=tmp_path / "not" / "there") == WORDS
+def test_all_ways_to_keep_a_treebank_read_the_same(tmp_path, archive, files):
+    archives.write(tmp_path / archive, files) if archive else write(tmp_path, files)
+    found = treebanks.find(tmp_path)
+    assert [file.stem for file in found] == ["wsj_0201", "wsj_0210", "wsj_0301"]
+    assert [file.folder for file in found] == ["02", "02", "03"]
+    assert words(found, tmp_dir=tmp_path / "not" / "there") == WORDS
     # members may be asked for in any order
-    assert words(reversed(files)) == ["three", "two ten", "two one", "two again"]
+    assert words(reversed(found)) == ["three", "two ten", "two one", "two again"]
 
 
 def test_the_case_of_endings_does_not_matter(tmp_path):

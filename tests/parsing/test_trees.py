@@ -145,6 +145,7 @@ def test_tags_come_from_the_argument_then_the_symbol_then_the_word():
 
 
 def test_round_brackets_in_words_are_escaped():
+    assert trees.sentence(" (a)\tb\u2581c \u00a0d\r\n") == "-LRB-a-RRB- b_c \u00a0d"
     tree = trees.delinearize("(S XX XX XX )S", ["(", "f(x)", ")"])
     assert str(tree) == "(S (-LRB- -LRB-) (XX f-LRB-x-RRB-) (-RRB- -RRB-))"
 
