@@ -20,7 +20,7 @@ import numpy as np
 from t2t_lite import config, errors
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.text import any_vocabulary, piece_vocabulary, vocabulary
+from t2t_lite.text import any_vocabulary
 
 MAX_POSITIONS = 1024
 # Its row of the decoder's embedding is the decoder's first input; never emitted.
@@ -91,22 +91,13 @@ def convert(
     try:
         temporary.mkdir(parents=True)
         spec.save(str(temporary))
-        if model_bytes := _sentencepiece(vocab):
-            (temporary / "vocabulary.model").write_bytes(model_bytes)
+        if vocab.sentencepiece_model:
+            (temporary / "vocabulary.model").write_bytes(vocab.sentencepiece_model)
         if path.exists():
             shutil.rmtree(path)
         temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _sentencepiece(vocab: any_vocabulary.AnyVocabulary) -> bytes | None:
-    """Return the SentencePiece model that cuts inputs, None where they are cut otherwise."""
-    if isinstance(vocab, vocabulary.Vocabulary):
-        return vocab.model_bytes
-    if isinstance(vocab, piece_vocabulary.PieceVocabulary):
-        return vocab.sentencepiece_model
-    return None
 
 
 def _check_replaceable(path: pathlib.Path) -> None:

@@ -10,7 +10,7 @@ from t2t_lite import config
 from t2t_lite.model import transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import parsing, translation
-from t2t_lite.text import vocabulary
+from t2t_lite.text import sentencepiece_vocabulary, vocabulary
 
 HPARAMS = config.HParams(
     d_model=16,
@@ -34,14 +34,18 @@ SENTENCES = [
 @functools.cache
 def subwords() -> vocabulary.Vocabulary:
     """Return a vocabulary of 300 ids."""
-    return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300))
+    return sentencepiece_vocabulary.SentencePieceVocabulary(
+        sentencepiece_vocabulary.train(SENTENCES * 10, 300)
+    )
 
 
 @functools.cache
 def tree_subwords() -> vocabulary.Vocabulary:
     """Return a vocabulary of 300 ids with the symbols of trees: a parser's."""
     symbols = [f" {bracket}{label}" for bracket in "()" for label in ("NP", "PP", "S", "VP")]
-    return vocabulary.Vocabulary(vocabulary.train(SENTENCES * 10, 300, symbols=[*symbols, " XX"]))
+    return sentencepiece_vocabulary.SentencePieceVocabulary(
+        sentencepiece_vocabulary.train(SENTENCES * 10, 300, symbols=[*symbols, " XX"])
+    )
 
 
 @functools.cache

@@ -28,7 +28,7 @@ from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.data import reader as readers
 from t2t_lite.run import output_dir as output_dirs
-from t2t_lite.text import any_vocabulary, text_files, vocabulary
+from t2t_lite.text import any_vocabulary, sentencepiece_vocabulary, text_files, vocabulary
 from t2t_lite.text import cleaning as cleanings
 
 # Up to 100 million pairs (WMT's largest corpus has 41) there are 100 shards; beyond it more, since
@@ -157,7 +157,7 @@ def _given_vocabulary(
     return _Given(
         name=run.run.vocabulary.removeprefix("vocab."),
         model_bytes=vocab.model_bytes,
-        sha256=text_files.sha256(run.vocabulary_path),
+        sha256=vocab.fingerprint,
         size=vocab.targets.size,
     )
 
@@ -244,7 +244,9 @@ def _plan(
     survey.check(read.problem.base_name)
     if isinstance(vocab, int):
         progress("learn vocabulary", 0, 0)
-        model = vocabulary.train(survey.sentences(), vocab, symbols=sorted(survey.symbols))
+        model = sentencepiece_vocabulary.train(
+            survey.sentences(), vocab, symbols=sorted(survey.symbols)
+        )
     else:
         model = vocab.model_bytes
         _refuse_unknown(survey.symbols, model)
@@ -262,7 +264,7 @@ def _refuse_unknown(symbols: set[str], model_bytes: bytes) -> None:
     pieces, which the search for trees never takes."""
     if not symbols:
         return
-    vocab = vocabulary.Vocabulary(model_bytes)
+    vocab = any_vocabulary.from_bytes(model_bytes)
     known = {vocab.piece(token).replace(vocabulary.SPACE, " ") for token in vocab.symbol_ids}
     if unknown := sorted(symbols - known):
         names = ", no".join(unknown[:5]) + (", ..." if unknown[5:] else "")

@@ -198,11 +198,10 @@ def _digest(record: bytes) -> tuple[int, int]:
     return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
 
 
-def _figures(vocab: any_vocabulary.AnyVocabulary, sides, ids) -> dict[str, int]:
+def _figures(vocab: vocabulary.Vocabulary, sides, ids) -> dict[str, int]:
     """Return what the manifest reports about the fit of the vocabulary and the encoding."""
     flat = np.fromiter((token for side in ids for one in side for token in one), np.int32)
-    byte_ids = vocab.byte_ids if isinstance(vocab, vocabulary.Vocabulary) else range(0)
-    spelt = (flat >= byte_ids.start) & (flat < byte_ids.stop)
+    spelt = (flat >= vocab.byte_ids.start) & (flat < vocab.byte_ids.stop)
     broken = sum(
         text_files.REPLACEMENT in source or text_files.REPLACEMENT in target
         for source, target in zip(*sides)
@@ -217,5 +216,5 @@ def _figures(vocab: any_vocabulary.AnyVocabulary, sides, ids) -> dict[str, int]:
 
 
 @functools.lru_cache(maxsize=1)
-def _vocabulary(model_bytes: bytes) -> any_vocabulary.AnyVocabulary:
+def _vocabulary(model_bytes: bytes) -> vocabulary.Vocabulary:
     return any_vocabulary.from_bytes(model_bytes)

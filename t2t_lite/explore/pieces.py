@@ -3,16 +3,14 @@ as ⟨end⟩ for special tokens."""
 
 from collections.abc import Iterable
 
-from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 START, EOS, PAD, UNK = "⟨start⟩", "⟨end⟩", "⟨padding⟩", "⟨unknown⟩"
 _NAMES = {vocabularies.PAD_ID: PAD, vocabularies.EOS_ID: EOS, vocabularies.UNK_ID: UNK}
 
-Vocabulary = any_vocabulary.AnyVocabulary
 
 
-def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
+def of_ids(vocabulary: vocabularies.Vocabulary, ids: Iterable[int]) -> list[str]:
     """Return the subword of each token.
 
     >>> of_ids(vocabulary, [265, 301, 1])
@@ -21,7 +19,7 @@ def of_ids(vocabulary: Vocabulary, ids: Iterable[int]) -> list[str]:
     return [of_id(vocabulary, token) for token in ids]
 
 
-def of_id(vocabulary: Vocabulary, token: int) -> str:
+def of_id(vocabulary: vocabularies.Vocabulary, token: int) -> str:
     """Return one token's subword; ids past the end of the vocabulary are ⟨unknown⟩."""
     if token in vocabulary.special_ids:
         return _NAMES[token]

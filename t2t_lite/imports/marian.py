@@ -15,7 +15,7 @@ import numpy as np
 
 from t2t_lite import config, errors
 from t2t_lite.imports import conversion, imported, piece_files
-from t2t_lite.text import marian_yaml, piece_vocabulary
+from t2t_lite.text import marian_yaml, piece_vocabulary, sentencepiece_vocabulary
 
 _SETTINGS = "special:model.yml"
 # The logit of PAD, which Marian has not: its probability is that of no other id by e^-100.
@@ -83,7 +83,8 @@ def read(
         weights=weights,
         vocabulary_name=f"{name}.marian",
         vocabulary=piece_vocabulary.joined(
-            sides.source.pieces, sides.target.pieces, source=spm[0], target=spm[-1]
+            piece_vocabulary.side(sides.source.pieces, model=spm[0]),
+            piece_vocabulary.side(sides.target.pieces, model=spm[-1]),
         ),
         vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
@@ -230,7 +231,7 @@ def _vocabulary(
         )
     try:
         models = [path.read_bytes() for path in spm]
-        processors = [piece_vocabulary.processor(model) for model in models]
+        processors = [sentencepiece_vocabulary.processor(model) for model in models]
         for path, processor in zip(spm, processors):
             piece_files.refuse_bytes(processor, path)
         if numbers:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import sentencepiece
 
 from t2t_lite import errors
-from t2t_lite.text import piece_vocabulary, subword_nmt
+from t2t_lite.text import piece_vocabulary, sentencepiece_vocabulary, subword_nmt
 
 _SENTENCEPIECE = (".model", ".spm")
 _CODES = ("*codes*", "*.bpe", "bpe.*")
@@ -34,16 +34,12 @@ class Files:
 
     def joined(self, pieces: Sequence[str], target_pieces: Sequence[str]) -> bytes:
         """Return the content of the one file that is made of them; pieces by the ids here."""
-        how: dict[str, bytes | str] = {}
-        if self.models:
-            models = [_sentencepiece(path) for path in self.models]
-            how = {"source": models[0], "target": models[-1]}
-        elif self.codes:
-            codes = [_codes(path) for path in self.codes]
-            how = {"codes": codes[0]}
-            if codes[-1] != codes[0]:
-                how["target_codes"] = codes[-1]
-        return piece_vocabulary.joined(pieces, target_pieces, **how)
+        models = [_sentencepiece(path) for path in self.models] or [None]
+        codes = [_codes(path) for path in self.codes] or [None]
+        return piece_vocabulary.joined(
+            piece_vocabulary.side(pieces, model=models[0], codes=codes[0]),
+            piece_vocabulary.side(target_pieces, model=models[-1], codes=codes[-1]),
+        )
 
 
 def find(
@@ -119,7 +115,7 @@ def _first(folders: Sequence[pathlib.Path], patterns: Sequence[str]) -> list[pat
 def _sentencepiece(path: pathlib.Path) -> bytes:
     model = _read(path)
     try:
-        loaded = piece_vocabulary.processor(model)
+        loaded = sentencepiece_vocabulary.processor(model)
     except RuntimeError as error:
         raise errors.UserError(f"{path} cuts no texts: expected a SentencePiece model") from error
     refuse_bytes(loaded, path)

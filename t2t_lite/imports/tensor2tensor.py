@@ -15,7 +15,8 @@ import numpy as np
 
 from t2t_lite import config, errors
 from t2t_lite.imports import conversion, imported, tensorflow_checkpoint
-from t2t_lite.text import t2t_vocabulary
+from t2t_lite.text import any_vocabulary, t2t_vocabulary
+from t2t_lite.text import vocabulary as vocabularies
 
 _ATTENTION = {"self_attention": "self_attention", "encdec_attention": "cross_attention"}
 _FEED_FORWARD = re.compile(r"(?:conv_hidden_relu/)?conv([12])(?:_single)?/(kernel|bias)$")
@@ -132,7 +133,7 @@ def read(
             weights, values, num_heads=heads, vocab_multiple=1 if rows == vocabulary.size else rows
         ),
         weights=weights,
-        vocabulary_name=_vocabulary_name(path),
+        vocabulary_name=path.name,
         vocabulary=vocabulary.model_bytes,
         vocab_size=vocabulary.size,
         problem=problem or flags.get("problem") or flags.get("problems") or "parallel_text",
@@ -421,20 +422,9 @@ def _vocabulary_path(
     return found[0]
 
 
-def _vocabulary(path: pathlib.Path) -> t2t_vocabulary.SubwordVocabulary:
-    try:
-        with path.open("rb") as file:
-            kind = t2t_vocabulary.kind(file.read(20))
-    except FileNotFoundError as error:
-        raise errors.UserError(f"there is no vocabulary file {path}") from error
-    return (kind or t2t_vocabulary.SubwordVocabulary).load(path)
-
-
-def _vocabulary_name(path: pathlib.Path) -> str:
-    """Return a name by which the file is known for what it is."""
-    with path.open("rb") as file:
-        if t2t_vocabulary.kind(file.read(20)) is t2t_vocabulary.TokenVocabulary:
-            return (
-                path.name if path.suffix not in (".subwords", ".model") else f"{path.name}.tokens"
-            )
-    return path.name if path.suffix == ".subwords" else f"{path.name}.subwords"
+def _vocabulary(path: pathlib.Path) -> vocabularies.Vocabulary:
+    vocabulary = any_vocabulary.load(path)
+    kinds = t2t_vocabulary.SubwordVocabulary, t2t_vocabulary.TokenVocabulary
+    if not isinstance(vocabulary, kinds):
+        raise errors.UserError(f"{path} is not tensor2tensor's vocabulary")
+    return vocabulary

@@ -20,7 +20,7 @@ _NUM_TOKENS = 12
 def write(path: str | os.PathLike[str], vocabulary, signature_names: Iterable[str]) -> None:
     """Write requests for each signature: for the one that translates, one a batch size."""
     # Any tokens will do: a learnt vocabulary's most frequent ones, after its bytes.
-    first = vocabulary.byte_ids.stop if isinstance(vocabulary, vocabularies.Vocabulary) else 3
+    first = vocabulary.byte_ids.stop or 3
     sizes = vocabulary.size, vocabulary.targets.size
     tokens = list(range(first, min(first + _NUM_TOKENS, *sizes)))
     text = vocabulary.decode(tokens)

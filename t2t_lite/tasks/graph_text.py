@@ -9,13 +9,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite.tasks import task as tasks
+from t2t_lite.text import piece_tokenizer
 from t2t_lite.text import vocabulary as vocabularies
-
-# What Python's str.strip() removes.
-_BLANK = (
-    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}"
-    r"\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]*"
-)
 
 
 class Rows(NamedTuple):
@@ -32,10 +27,10 @@ class Rows(NamedTuple):
 
 
 class GraphText(tf.Module):
-    """A task's text to ids and back inside a graph; holds the tokenizer that is saved with it.
+    """A task's text to ids and back inside a graph; the tokenizer is saved with it.
 
-    No item can fail: bytes that are not UTF-8 read as U+FFFD, and what is too long is cut.
-    Raises UserError for a vocabulary that has no tokenizer for a graph.
+    No item can fail: bytes that are not UTF-8 read as U+FFFD, and a long text is cut. Raises
+    UserError for a vocabulary that has no tokenizer for a graph.
     """
 
     def __init__(self, task: tasks.Task):
@@ -43,8 +38,9 @@ class GraphText(tf.Module):
         self._task = task
         self._tokenizer = task.vocabulary.tokenizer()
         targets = task.vocabulary.targets
-        is_shared = targets is task.vocabulary
-        self._target_tokenizer = self._tokenizer if is_shared else targets.tokenizer()
+        self._target_tokenizer = (
+            self._tokenizer if targets is task.vocabulary else targets.tokenizer()
+        )
 
     def encode(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of inputs, string [B], at most max_length each, EOS included."""
@@ -59,12 +55,12 @@ class GraphText(tf.Module):
         return _end_rows(tokens, max_length, is_cut, is_blank)
 
     def _valid(self, texts: tf.Tensor, max_length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return bytes as valid UTF-8 (`Task.cut`), which of them were cut and which are blank."""
+        """Return texts as valid UTF-8 (`Task.cut`), which of them were cut and which are blank."""
         max_bytes = self._task.max_bytes(max_length)
         is_cut = tf.strings.length(texts) > max_bytes
         texts = tf.strings.substr(texts, 0, max_bytes)
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-        return texts, is_cut, tf.strings.regex_full_match(texts, _BLANK)
+        return texts, is_cut, tf.strings.regex_full_match(texts, f"{piece_tokenizer.WHITE_SPACE}*")
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the inputs, string [B, ...], of ids [B, ..., S] that are padded with 0."""
@@ -89,8 +85,8 @@ def _decode(ids: tf.Tensor, size: int, tokenizer) -> tf.Tensor:
 def rows_of_ids(ids: tf.Tensor, max_length: int, vocab_size: int) -> Rows:
     """Return a client's ids [B, S] as Rows.
 
-    A row ends at its first EOS, whatever follows; without one it has no tokens and is truncated.
-    Unknown ids and padding are left out.
+    A row ends at its first EOS; without one it has no tokens and is truncated. Unknown ids and
+    padding are left out.
     """
     is_end = ids == vocabularies.EOS_ID
     has_end = tf.reduce_any(is_end, axis=1)

@@ -41,14 +41,14 @@ class Parsing(task.Task):
         return trees.sentence(text)
 
     def target_text(self, text: str) -> str:
-        """Return the linear form of a tree, or of what is one already."""
+        """Return the linear form of a text that is a tree or such a form."""
         try:
             return f" {trees.linear_form(text, with_tags=self._has_tags)}"
         except errors.UserError as error:
-            raise errors.UserError(f"{text[:60]!r} is no tree: {error}") from None
+            raise errors.UserError(f"{text[:60]!r} is not a tree: {error}") from None
 
     def decode(self, ids: Sequence[int], source: task.EncodedText) -> task.Output:
-        """Return the tree; what a free search left malformed is repaired."""
+        """Return the tree; a malformed one of a free search is repaired."""
         words = self.vocabulary.decode(source.ids).split(" ")
         mended = trees.repair(self.vocabulary.decode(ids), len(words))
         return task.Output(str(trees.delinearize(mended.linear, words)), mended.repairs)
@@ -62,7 +62,7 @@ class Parsing(task.Task):
         return lambda outputs, references: evalb.report(score(outputs, references))
 
     def graph_inputs(self, texts: tf.Tensor) -> tf.Tensor:
-        """Return the words as trees have them, with one space between: `input_text`."""
+        """Return `input_text` of string [B] inputs."""
         texts = tf.strings.strip(tf.strings.regex_replace(texts, _SPACES, " "))
         for character, escape in trees.SENTENCE_ESCAPES.items():
             texts = tf.strings.regex_replace(texts, rf"\x{{{character:x}}}", escape)
@@ -81,8 +81,8 @@ class Parsing(task.Task):
 def score(outputs: Sequence[str], references: Sequence[str]) -> evalb.Score:
     """Return the score of trees, one a string, against gold trees by EVALB with COLLINS.prm.
 
-    The outputs get the gold tags: tags decide which words EVALB leaves out, and a parser of words
-    finds none. An empty output counts as skipped, one over other words as an error.
+    The outputs get the gold tags, because a parser of words finds no tags and EVALB leaves words
+    out by their tags. An empty output counts as skipped, a tree over other words as an error.
     """
     gold = [trees.parse(reference) for reference in references]
     return evalb.score(gold, map(_with_gold_tags, outputs, gold), _PARAMETERS)
@@ -91,8 +91,8 @@ def score(outputs: Sequence[str], references: Sequence[str]) -> evalb.Score:
 def delinearize(linear: tf.Tensor, sentences: tf.Tensor) -> tf.Tensor:
     """Return the trees, string [R], of well-formed linear forms [R] over sentences [R].
 
-    What `trees.delinearize` does, in the graph: ")NP" becomes ")", "(NP" " (NP", and a word's
-    symbol " (tag word)"; for XX the tag is what the word alone tells.
+    Like `trees.delinearize`: ")NP" becomes ")", "(NP" becomes " (NP", and a word's symbol becomes
+    " (tag word)"; for XX the tag follows from the word alone.
     """
     tokens = tf.strings.split(tf.strings.strip(linear), " ").to_tensor("")
     bracket = tf.strings.substr(tokens, 0, 1)
@@ -108,7 +108,7 @@ def delinearize(linear: tf.Tensor, sentences: tf.Tensor) -> tf.Tensor:
 
 
 def _tags(symbols: tf.Tensor, words: tf.Tensor) -> tf.Tensor:
-    """Return the tag of each word: its symbol, or of XX what the word tells (trees.guess_tag)."""
+    """Return the tag of each word: its symbol, or for XX that of trees.TAGS."""
     marks, tags = zip(*trees.TAGS.items())
     is_mark = words[..., None] == tf.constant(marks)
     kind = tf.where(tf.reduce_any(is_mark, axis=-1), tf.argmax(is_mark, axis=-1), len(tags))
@@ -123,7 +123,7 @@ def _with_gold_tags(output: str, gold: trees.Tree) -> evalb.Prediction:
         tree = trees.parse(output)
     except errors.UserError:
         return None
-    # Words are compared as a parser reads them.
+    # Words are compared in the form that a parser reads.
     if tree.words() != trees.sentence(" ".join(gold.words())).split(" "):
         return None
     return trees.delinearize(trees.linearize(tree), gold.words(), tags=gold.tags())

@@ -1,8 +1,8 @@
-"""A task: what whoever decodes, evaluates or serves must know of a problem.
+"""A task: what decoding, evaluation and serving must know of a problem.
 
 It turns text into ids and ids into text, in Python for a translator; graph_text does the same in a
 graph for an export. It says what outputs must obey, how they are scored, and which decoding options
-differ from the model's own. A problem names its task, and run.json records it (see catalog).
+have other defaults. A problem names its task, and run.json records it (see catalog).
 
 Shapes: B items of a batch, N hypotheses of each, S source length, T target length.
 """
@@ -14,19 +14,18 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from t2t_lite.parsing import tree_grammar
-from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
 
 class EncodedText(NamedTuple):
-    """A text's ids with EOS, and whether they are cut off."""
+    """A text's ids with EOS, and whether its end was cut off."""
 
     ids: list[int]
     truncated: bool
 
 
 class Output(NamedTuple):
-    """An output's text, and how much of its ids had to be mended for it."""
+    """An output's text, and how many of its tokens had to be repaired."""
 
     text: str
     repairs: int = 0
@@ -36,21 +35,21 @@ class Task:
     """Plain text on both sides; subclasses say where theirs differs.
 
     Args:
-      vocabulary: of both sides; `vocabulary.targets` is that of outputs, where it is another.
+      vocabulary: that of inputs; `vocabulary.targets` is that of outputs, mostly the same.
     """
 
-    # How problems and run.json call it.
+    # Its name in problems and in run.json.
     name: ClassVar[str]
-    # The figure between 0 and 100 by which checkpoints are compared.
+    # The name of the score, between 0 and 100, that compares checkpoints.
     score_name: ClassVar[str]
-    # Decoding options in which the task differs from the hyperparameters' own.
+    # Decoding options whose defaults differ from those in the hyperparameters.
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
     # What outputs must obey; None: nothing.
     grammar: tree_grammar.TreeGrammar | None = None
-    # An id that does not stay at a cut: the space before a word that is cut off as a whole.
+    # An id that is dropped at a cut: the space before a word that is cut off as a whole.
     space_id: int | None = None
 
-    def __init__(self, vocabulary: any_vocabulary.AnyVocabulary):
+    def __init__(self, vocabulary: vocabularies.Vocabulary):
         self.vocabulary = vocabulary
 
     def encode(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
@@ -65,15 +64,15 @@ class Task:
     def encode_targets(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
         """Return the ids of given outputs, at most max_length, EOS included.
 
-        Raises UserError with an output's beginning where it is none.
+        Raises UserError with the beginning of a text that is not an output.
         """
         targets = [self.target_text(text) for text in texts]
         return [_end(ids, max_length) for ids in self.vocabulary.targets.encode_batch(targets)]
 
     def cut(self, text: str, max_length: int) -> str:
-        """Return as much of a text as max_length tokens can hold, and more: the rest is not read.
+        """Return a beginning of a text that is longer than max_length tokens can spell.
 
-        A tokenizer takes time and memory for all that it is given.
+        A tokenizer takes time and memory for the whole text that it gets.
         """
         limit = self.max_bytes(max_length)
         if 4 * len(text) <= limit:  # a character has four bytes at most
@@ -84,22 +83,21 @@ class Task:
     def max_bytes(self, max_length: int) -> int:
         """Return twice the bytes that max_length tokens can spell.
 
-        Twice, so that how a word at the cut is divided cannot change the tokens that are kept.
+        Twice, so that the way a cut word is divided cannot change the tokens that are kept.
         """
         return 2 * max_length * self._longest_piece
 
     @functools.cached_property
     def _longest_piece(self) -> int:
-        sides = self.vocabulary, self.vocabulary.targets
-        pieces = (side.piece(token) for side in sides for token in range(side.size))
+        pieces = {*self.vocabulary.pieces, *self.vocabulary.targets.pieces}
         return max(len(piece.encode("utf-8", errors="surrogatepass")) for piece in pieces)
 
     def input_text(self, text: str) -> str:
-        """Return an input as the vocabulary has learnt inputs."""
+        """Return an input in the form that the vocabulary was trained on."""
         return text
 
     def target_text(self, text: str) -> str:
-        """Return an output as the vocabulary has learnt targets."""
+        """Return an output in the form that the vocabulary was trained on."""
         return text
 
     def decode(self, ids: Sequence[int], source: EncodedText) -> Output:
@@ -107,26 +105,22 @@ class Task:
         return Output(self.vocabulary.targets.decode(ids))
 
     def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-        """Return what is watched while a model trains, by name.
-
-        First comes `score_name`, by which checkpoints are compared.
-        """
+        """Return the scores to show during training, by name; the first is `score_name`'s."""
         raise NotImplementedError
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
-        """Return a function (outputs, references) -> all figures, as text of several lines.
+        """Return a function (outputs, references) -> all scores, as text of several lines.
 
-        Raises UserError at once where the language is no code such as "de"; "" is one that nobody
-        knows.
+        Raises UserError at once where the language is not a code such as "de"; "" is unknown.
         """
         raise NotImplementedError
 
     def graph_inputs(self, texts: tf.Tensor) -> tf.Tensor:
-        """Return string [B] inputs as the vocabulary has learnt them: `input_text`."""
+        """Return `input_text` of string [B] inputs."""
         return texts
 
     def graph_targets(self, texts: tf.Tensor) -> tf.Tensor:
-        """Return string [B] outputs to score as the vocabulary has learnt them."""
+        """Return `target_text` of string [B] outputs."""
         return texts
 
     def graph_outputs(self, texts: tf.Tensor, inputs: tf.Tensor) -> tf.Tensor:
@@ -137,9 +131,9 @@ class Task:
 def _end(
     ids: list[int], max_length: int, space_id: int | None = None, *, is_cut: bool = False
 ) -> EncodedText:
-    """Cut ids at max_length - 1 and end them with EOS; space_id does not stay at a cut.
+    """Cut ids at max_length - 1 and end them with EOS; space_id is dropped at a cut.
 
-    `is_cut` says that they are of a text that was cut already.
+    `is_cut` says that their text was cut already.
     """
     kept = ids[: max_length - 1]
     if len(kept) < len(ids) and kept and kept[-1] == space_id:

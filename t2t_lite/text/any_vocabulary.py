@@ -1,32 +1,31 @@
-"""A vocabulary of any kind: this package's own, tensor2tensor's, or another framework's pieces."""
+"""Reads vocabulary files of any kind; their content tells which."""
 
 import os
 import pathlib
 
-from t2t_lite.text import piece_vocabulary, t2t_vocabulary, vocabulary
-
-AnyVocabulary = (
-    vocabulary.Vocabulary | t2t_vocabulary.SubwordVocabulary | piece_vocabulary.PieceVocabulary
-)
+from t2t_lite import errors
+from t2t_lite.text import piece_vocabulary, sentencepiece_vocabulary, t2t_vocabulary, vocabulary
 
 
-def load(path: str | os.PathLike[str]) -> AnyVocabulary:
-    """Read a vocabulary file of any kind: `.model` (ours), tensor2tensor's, `.pieces`."""
-    path = pathlib.Path(path)
-    if path.suffix in piece_vocabulary.SUFFIXES:
-        return piece_vocabulary.PieceVocabulary.load(path)
-    if path.suffix == ".subwords":
-        return t2t_vocabulary.SubwordVocabulary.load(path)
-    if path.suffix != ".model" and path.is_file():  # T2T's older names tell nothing
-        with path.open("rb") as file:
-            of_t2t = t2t_vocabulary.kind(file.read(20))
-        if of_t2t:
-            return of_t2t.load(path)
-    return vocabulary.Vocabulary.load(path)
+def load(path: str | os.PathLike[str]) -> vocabulary.Vocabulary:
+    """Read a vocabulary file; raise UserError where it is missing or not one."""
+    try:
+        return from_bytes(pathlib.Path(path).read_bytes())
+    except FileNotFoundError as error:
+        raise errors.UserError(f"there is no vocabulary file {path}") from error
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise errors.UserError(f"{path} is not a vocabulary: {error}") from error
 
 
-def from_bytes(model_bytes: bytes) -> AnyVocabulary:
-    """Return the vocabulary of a file's content, its `model_bytes`; the kind is seen from these."""
-    if model_bytes.startswith(b'{"pieces"'):
-        return piece_vocabulary.PieceVocabulary(model_bytes)
-    return (t2t_vocabulary.kind(model_bytes[:20]) or vocabulary.Vocabulary)(model_bytes)
+def from_bytes(model_bytes: bytes) -> vocabulary.Vocabulary:
+    """Return the vocabulary whose file has this content."""
+    for start, kind in (
+        (piece_vocabulary.START, piece_vocabulary.PieceVocabulary),
+        (b"'<pad>", t2t_vocabulary.SubwordVocabulary),
+        (b'"<pad>', t2t_vocabulary.SubwordVocabulary),
+        (b"<pad>\n<EOS>\n", t2t_vocabulary.TokenVocabulary),
+        (b"<pad>\r\n<EOS>\r\n", t2t_vocabulary.TokenVocabulary),
+    ):
+        if model_bytes.startswith(start):
+            return kind(model_bytes)
+    return sentencepiece_vocabulary.SentencePieceVocabulary(model_bytes)

@@ -4,62 +4,84 @@ Shapes: B texts, T ids.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 import tensorflow_text
 
-from t2t_lite.text import subword_nmt, subword_nmt_tokenizer, t2t_tokenizer, vocabulary
+from t2t_lite.text import vocabulary
+
+# What Python's str.split() splits at and str.strip() removes.
+WHITE_SPACE = (
+    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}"
+    r"\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
+)
+
+
+def words(texts: tf.Tensor) -> tf.RaggedTensor:
+    """Return the words [B, ragged] of texts [B], as str.split() has them."""
+    spaced = tf.strings.regex_replace(texts, f"{WHITE_SPACE}+", " ")
+    split = tf.strings.split(tf.strings.strip(spaced), " ")
+    return tf.ragged.boolean_mask(split, split != "")
+
+
+def spell(ids: tf.Tensor, pieces: Sequence[str]) -> tf.Tensor:
+    """Return the pieces of ids [B, T] up to EOS, joined [B]; PAD and unknown ids are dropped."""
+    is_before_end = tf.cumsum(tf.cast(ids == vocabulary.EOS_ID, tf.int32), axis=1) == 0
+    is_text = is_before_end & (ids > vocabulary.PAD_ID) & (ids < len(pieces))
+    spelt = tf.gather(tf.constant(pieces), tf.where(is_text, ids, 0))
+    return tf.strings.reduce_join(tf.where(is_text, spelt, ""), axis=1)
 
 
 class PieceTokenizer(tf.Module):
-    """PieceVocabulary for a graph.
+    """A list of pieces for a graph.
 
     Args:
       pieces: by their id.
-      cutter: maps texts [B] to pieces [B, ragged].
+      ids: of the pieces that texts may have.
+      cut: maps texts [B] to pieces [B, ragged].
+      unknown: the id of any other piece; None: it is left out.
       separator: between two pieces of an output.
-      rewrites: (pattern, replacement) in its text, one after the other.
+      rewrites: (pattern, replacement) in the text of an output, one after the other.
     """
 
     def __init__(
         self,
         pieces: Sequence[str],
-        cutter: Callable[[tf.Tensor], tf.RaggedTensor],
+        ids: Mapping[str, int],
+        cut: Callable[[tf.Tensor], tf.RaggedTensor] = words,
         *,
-        separator: str,
-        rewrites: Sequence[tuple[str, str]],
+        unknown: int | None = vocabulary.UNK_ID,
+        separator: str = " ",
+        rewrites: Sequence[tuple[str, str]] = (("^ ", ""),),
     ):
         super().__init__()
-        self._pieces = list(pieces)
-        self._cutter = cutter
-        self._separator = separator
-        self._rewrites = list(rewrites)
-        ids = {piece: i for i, piece in enumerate(pieces) if i}
+        self._spelt = [separator + piece for piece in pieces]
+        self._cut = cut
+        self._rewrites = rewrites
         entries = tf.lookup.KeyValueTensorInitializer(
             list(ids), list(ids.values()), tf.string, tf.int32
         )
-        self._table = tf.lookup.StaticHashTable(entries, vocabulary.UNK_ID)
+        self._table = tf.lookup.StaticHashTable(entries, -1 if unknown is None else unknown)
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids, int32 [B, ragged], of UTF-8 texts [B], without EOS."""
-        pieces = self._cutter(texts)
-        return pieces.with_flat_values(self._table.lookup(pieces.flat_values))
+        pieces = self._cut(texts)
+        ids = pieces.with_flat_values(self._table.lookup(pieces.flat_values))
+        return tf.ragged.boolean_mask(ids, ids >= 0)
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the texts [B] of ids [B, T] up to EOS; PAD and unknown ids are dropped."""
-        is_before_end = tf.cumsum(tf.cast(ids == vocabulary.EOS_ID, tf.int32), axis=1) == 0
-        is_text = is_before_end & (ids > vocabulary.PAD_ID) & (ids < len(self._pieces))
-        spelt = tf.constant([f"{self._separator}{piece}" for piece in self._pieces])
-        found = tf.where(is_text, tf.gather(spelt, tf.where(is_text, ids, 0)), "")
-        text = tf.strings.reduce_join(found, axis=1)
+        text = spell(ids, self._spelt)
         for pattern, replacement in self._rewrites:
             text = tf.strings.regex_replace(text, pattern, replacement)
         return text
 
 
-class _SentencePiece(tf.Module):
+class SentencePieceCutter(tf.Module):
+    """Cuts texts [B] into pieces [B, ragged] by a SentencePiece model."""
+
     def __init__(self, model: bytes):
         super().__init__()
         # In a SavedModel two tokenizers of one name would be one.
@@ -70,21 +92,3 @@ class _SentencePiece(tf.Module):
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         return self._sentencepiece.tokenize(texts)
-
-
-def of_sentencepiece(pieces: Sequence[str], model: bytes) -> PieceTokenizer:
-    """Return the tokenizer of pieces that a SentencePiece model cuts."""
-    rewrites = [(vocabulary.SPACE, " "), ("^ ", "")]
-    return PieceTokenizer(pieces, _SentencePiece(model), separator="", rewrites=rewrites)
-
-
-def of_words(pieces: Sequence[str], codes: subword_nmt.Codes | None) -> PieceTokenizer:
-    """Return the tokenizer of words, or of their subwords."""
-    rewrites = [("^ ", "")]
-    if codes is None:
-        cutter: Any = t2t_tokenizer.words
-    else:
-        cutter = subword_nmt_tokenizer.Cutter(codes)
-        mark = subword_nmt.CONTINUED
-        rewrites.append((f"{mark} |{mark}$", ""))
-    return PieceTokenizer(pieces, cutter, separator=" ", rewrites=rewrites)

@@ -8,7 +8,7 @@ Shapes: B texts, W words, L symbols of the longest word.
 
 import tensorflow as tf
 
-from t2t_lite.text import subword_nmt, t2t_tokenizer
+from t2t_lite.text import piece_tokenizer, subword_nmt
 
 _NO_RANK = 2**31 - 1
 
@@ -33,7 +33,7 @@ class Cutter(tf.Module):
         unique, places_W = tf.unique(words.flat_values)
         pieces = tf.gather(self._cut_words(unique), places_W)
         by_text = words.with_flat_values(pieces).merge_dims(1, 2)
-        return t2t_tokenizer.words(tf.strings.reduce_join(by_text, axis=1, separator=" "))
+        return piece_tokenizer.words(tf.strings.reduce_join(by_text, axis=1, separator=" "))
 
     def _cut_words(self, words_W: tf.Tensor) -> tf.RaggedTensor:
         """Return the pieces [W, ragged] of words."""

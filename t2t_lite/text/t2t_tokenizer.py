@@ -14,18 +14,13 @@ import tensorflow as tf
 import tensorflow_text
 
 from t2t_lite import errors
-from t2t_lite.text import vocabulary
+from t2t_lite.text import piece_tokenizer
 
 _BACKSLASH, _UNDERSCORE, _SPACE = map(ord, "\\_ ")
 _ESCAPED = r"\\u|\\\\|\\[0-9]+;"
 _NO_CHARACTER = "\u3013"  # T2T's sign for an escaped number that is no character
 # The digits of the largest code point, 1,114,111.
 _POWERS = [10**power for power in range(6, -1, -1)]
-# What Python's str.split() splits at.
-_WHITE_SPACE = (
-    r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}"
-    r"\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]+"
-)
 # In no piece and in no escaped run: both have it as \10;.
 _NOWHERE = "\n"
 
@@ -89,7 +84,7 @@ class SubwordTokenizer(tf.Module):
 
     def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the texts [B] of ids [B, T] up to EOS; PAD and unknown ids are dropped."""
-        escaped = tf.strings.reduce_join(_pieces_of(ids, self._pieces), axis=1)
+        escaped = piece_tokenizer.spell(ids, self._pieces)
         split = tf.strings.split(escaped, "_")
         runs, rows = self._unescaped(split.flat_values), split.value_rowids()
         is_some = runs != ""
@@ -154,51 +149,6 @@ class SubwordTokenizer(tf.Module):
         parts = tf.where(is_number, tf.strings.unicode_encode(codes[:, None], "UTF-8"), parts)
         parts = tf.where(parts == r"\u", "_", tf.where(parts == r"\\", "\\", parts))
         return tf.strings.reduce_join(split.with_flat_values(parts).to_tensor(""), axis=1)
-
-
-class TokenTokenizer(tf.Module):
-    """TokenVocabulary for a graph.
-
-    Args:
-      pieces: the tokens by their id.
-      unknown: the id of a token that is not there; None: it is left out.
-    """
-
-    def __init__(self, pieces: Sequence[str], *, unknown: int | None):
-        super().__init__()
-        self._pieces = list(pieces)
-        ids = {piece: i for i, piece in enumerate(pieces)}
-        entries = tf.lookup.KeyValueTensorInitializer(
-            list(ids), list(ids.values()), tf.string, tf.int32
-        )
-        self._table = tf.lookup.StaticHashTable(entries, -1 if unknown is None else unknown)
-
-    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """Return the ids, int32 [B, ragged], of UTF-8 texts [B], without EOS."""
-        tokens = words(texts)
-        ids = tokens.with_flat_values(self._table.lookup(tokens.flat_values))
-        return tf.ragged.boolean_mask(ids, ids >= 0)
-
-    def detokenize(self, ids: tf.Tensor) -> tf.Tensor:
-        """Return the texts [B] of ids [B, T] up to EOS; PAD and unknown ids are dropped."""
-        pieces = _pieces_of(ids, [f"{piece} " for piece in self._pieces])
-        texts = tf.strings.reduce_join(pieces, axis=1)
-        return tf.strings.regex_replace(texts, " $", "")
-
-
-def words(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Return the words [B, ragged] of texts [B], as str.split() has them."""
-    spaced = tf.strings.regex_replace(texts, _WHITE_SPACE, " ")
-    found = tf.strings.split(tf.strings.strip(spaced), " ")
-    return tf.ragged.boolean_mask(found, found != "")
-
-
-def _pieces_of(ids: tf.Tensor, pieces: Sequence[str]) -> tf.Tensor:
-    """Return the pieces [B, T] of ids, "" for PAD, unknown ids and all from EOS on."""
-    is_before_end = tf.cumsum(tf.cast(ids == vocabulary.EOS_ID, tf.int32), axis=1) == 0
-    is_text = is_before_end & (ids > vocabulary.PAD_ID) & (ids < len(pieces))
-    found = tf.gather(tf.constant(pieces), tf.where(is_text, ids, 0))
-    return tf.where(is_text, found, "")
 
 
 def _shifted_left(begins: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Tensor2tensor's vocabularies: so that data which t2t-datagen wrote can be used.
+"""Tensor2tensor's vocabularies, for data that t2t-datagen wrote.
 
     vocab.translate_ende_wmt32k.32768.subwords    subwords   (T2T before 1.9: vocab.ende.32768)
     vocab.translate_ende_wmt_bpe32k.tokens        tokens     (T2T before 1.9: vocab.bpe.32000)
@@ -10,16 +10,12 @@ from the left:
 
     "Hallo, Welt"  ->  ["Hallo", ", ", "Welt"]  ->  ["Hall", "o_", ", _", "Welt_"]
 
-Tokens: text has them between blanks, cut into subwords already ("Wel@@ t"); one that the vocabulary
+Tokens: they stand between blanks, cut into subwords already ("Wel@@ t"); one that the vocabulary
 lacks is UNK.
-
-t2t_tokenizer has both for a TensorFlow graph.
 """
 
 import functools
 import itertools
-import os
-import pathlib
 import re
 import sys
 import unicodedata
@@ -35,58 +31,27 @@ _NO_CHARACTER = "\u3013"  # T2T's sign for an escaped number that is none (here 
 _ESCAPE_CHARACTERS = frozenset("\\_u;0123456789")
 
 
-class SubwordVocabulary:
-    """Encodes and decodes as T2T's SubwordTextEncoder; the interface is that of Vocabulary."""
+class SubwordVocabulary(vocabulary.Vocabulary):
+    """Encodes and decodes as T2T's SubwordTextEncoder; unknown ids are dropped."""
 
-    special_ids = (vocabulary.PAD_ID, vocabulary.EOS_ID)  # no text; no id is unknown
+    special_ids = (vocabulary.PAD_ID, vocabulary.EOS_ID)  # no id is unknown
 
     def __init__(self, model_bytes: bytes):
-        self.model_bytes = model_bytes
-        self._pieces = self._read(model_bytes.decode("utf-8").replace("\r\n", "\n").split("\n"))
-        if not any(self._pieces):
-            raise ValueError("it is empty")
-        if any("\0" in piece for piece in self._pieces):
+        super().__init__(model_bytes, [_unquoted(line) for line in _lines(model_bytes) if line])
+        if any("\0" in piece for piece in self.pieces):
             raise ValueError("it has a NUL")
-        self._ids = {piece: i for i, piece in enumerate(self._pieces) if piece}
-        self._longest = max(map(len, self._pieces))
-        self._alphabet = _ESCAPE_CHARACTERS.union(*self._pieces)
+        self._ids = {piece: i for i, piece in enumerate(self.pieces) if piece}
+        self._longest = max(map(len, self.pieces))
+        self._alphabet = _ESCAPE_CHARACTERS.union(*self.pieces)
         self._encode_run = functools.lru_cache(maxsize=100_000)(self._encode_run)
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "SubwordVocabulary":
-        """Read a vocabulary file of this kind; raise UserError where it is none."""
-        try:
-            return cls(pathlib.Path(path).read_bytes())
-        except FileNotFoundError as error:
-            raise errors.UserError(f"there is no vocabulary file {path}") from error
-        except ValueError as error:
-            raise errors.UserError(f"{path} is not tensor2tensor's vocabulary: {error}") from error
-
-    def _read(self, lines: Sequence[str]) -> list[str]:
-        return [_unquoted(line) for line in lines if line]
-
-    @property
-    def size(self) -> int:
-        """The number of ids."""
-        return len(self._pieces)
-
-    @property
-    def targets(self) -> "SubwordVocabulary":
-        """The vocabulary that encodes outputs: the same."""
-        return self
-
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without EOS."""
-        return [token for run in _runs(text) for token in self._encode_run(run)]
-
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of every text, without EOS."""
-        return [self.encode(text) for text in texts]
+        """Return the ids of each text, without EOS."""
+        return [[token for run in _runs(text) for token in self._encode_run(run)] for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD and unknown ids are dropped."""
-        known = (token for token in vocabulary.text_ids(ids) if 0 <= token < self.size)
-        escaped = "".join(self._pieces[token] for token in known).split("_")
+        escaped = "".join(_known_pieces(self, ids)).split("_")
         runs = [run for run in map(_unescaped, escaped) if run]
         glued = [
             " " + run if _is_letter(before[0]) and _is_letter(run[0]) else run
@@ -94,16 +59,12 @@ class SubwordVocabulary:
         ]
         return "".join(runs[:1] + glued)
 
-    def piece(self, token: int) -> str:
-        """Return one id's subtoken, e.g. "the_"."""
-        return self._pieces[token]
-
     def tokenizer(self) -> Any:
-        """Return the t2t_tokenizer of the same vocabulary (for a graph)."""
+        """Return the same for a graph."""
         from t2t_lite.text import t2t_tokenizer
 
         return t2t_tokenizer.SubwordTokenizer(
-            self._pieces, alphabet=sorted(self._alphabet - {"\n"}), letter_bounds=_letter_bounds()
+            self.pieces, alphabet=sorted(self._alphabet - {"\n"}), letter_bounds=_letter_bounds()
         )
 
     def _encode_run(self, run: str) -> tuple[int, ...]:
@@ -125,39 +86,45 @@ class SubwordVocabulary:
         return tuple(ids)
 
 
-class TokenVocabulary(SubwordVocabulary):
-    """Encodes and decodes as T2T's TokenTextEncoder."""
+class TokenVocabulary(vocabulary.Vocabulary):
+    """Encodes and decodes as T2T's TokenTextEncoder; unknown ids are dropped."""
 
-    def _read(self, lines: Sequence[str]) -> list[str]:
-        tokens = [line.strip() for line in lines]
-        return tokens[:-1] if tokens and not tokens[-1] else tokens  # the file ends in a line feed
+    special_ids = SubwordVocabulary.special_ids
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text's tokens, without EOS."""
-        unknown = self._ids.get(_UNKNOWN)
-        ids = [self._ids.get(token, unknown) for token in text.split()]
-        if None in ids:
-            token = text.split()[ids.index(None)]
-            raise errors.UserError(f"the vocabulary has neither {token!r} nor {_UNKNOWN}")
-        return [token for token in ids if token is not None]
+    def __init__(self, model_bytes: bytes):
+        tokens = [line.strip() for line in _lines(model_bytes)]
+        super().__init__(model_bytes, tokens if tokens[-1] else tokens[:-1])
+        self._ids = {token: i for i, token in enumerate(self.pieces) if token}
+        self._unknown = self._ids.get(_UNKNOWN)
 
-    def tokenizer(self) -> Any:
-        """Return the t2t_tokenizer of the same vocabulary (for a graph)."""
-        from t2t_lite.text import t2t_tokenizer
-
-        return t2t_tokenizer.TokenTokenizer(self._pieces, unknown=self._ids.get(_UNKNOWN))
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the ids of each text's tokens, without EOS."""
+        return [[self._id(token) for token in text.split()] for text in texts]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the tokens up to EOS with blanks between; unknown ids are dropped."""
-        return " ".join(self._pieces[i] for i in vocabulary.text_ids(ids) if 0 <= i < self.size)
+        return " ".join(_known_pieces(self, ids))
+
+    def tokenizer(self) -> Any:
+        """Return the same for a graph; a token that has no id is left out."""
+        from t2t_lite.text import piece_tokenizer
+
+        return piece_tokenizer.PieceTokenizer(self.pieces, self._ids, unknown=self._unknown)
+
+    def _id(self, token: str) -> int:
+        found = self._ids.get(token, self._unknown)
+        if found is None:
+            raise errors.UserError(f"the vocabulary has neither {token!r} nor {_UNKNOWN}")
+        return found
 
 
-def kind(start: bytes) -> type[SubwordVocabulary] | None:
-    """Return which of the two a file is that begins so, None for neither."""
-    if start.startswith((b"'<pad>", b'"<pad>')):
-        return SubwordVocabulary
-    is_tokens = start.replace(b"\r", b"").startswith(b"<pad>\n<EOS>\n")
-    return TokenVocabulary if is_tokens else None
+def _lines(model_bytes: bytes) -> list[str]:
+    return model_bytes.decode("utf-8").replace("\r\n", "\n").split("\n")
+
+
+def _known_pieces(vocab: vocabulary.Vocabulary, ids: Iterable[int]) -> list[str]:
+    """Return the pieces of ids up to EOS, without PAD and unknown ids."""
+    return [vocab.pieces[token] for token in vocabulary.text_ids(ids) if 0 <= token < vocab.size]
 
 
 def _unquoted(line: str) -> str:

@@ -15,6 +15,7 @@ from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import any_vocabulary
+from t2t_lite.text import vocabulary as vocabularies
 from t2t_lite.train import devices, memory, trainer
 from t2t_lite.train import options as trainer_options
 
@@ -117,7 +118,7 @@ def _fingerprint(warm_start_from: str | None) -> str | None:
         return warm_start_from and checkpoint.fingerprint(checkpoint.resolve(warm_start_from))
 
 
-def _pieces(vocab: any_vocabulary.AnyVocabulary) -> list[str]:
+def _pieces(vocab: vocabularies.Vocabulary) -> list[str]:
     return [vocab.piece(token) for token in range(vocab.size)]
 
 

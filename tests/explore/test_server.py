@@ -56,8 +56,9 @@ def test_attention_is_that_of_the_arrays(page):
 def test_a_searchs_extensions_are_told_as_text(page):
     """Whatever the vocabulary: here subword-nmt's, whose pieces say where a word goes on."""
     pieces = ["<pad>", "</s>", "<unk>", *"abcdefgh", *(f"{letter}@@" for letter in "abcdefgh")]
+    side = piece_vocabulary.side(pieces, codes="#version: 0.2")
     task = translation.Translation(
-        piece_vocabulary.PieceVocabulary(piece_vocabulary.joined(pieces, codes="#version: 0.2"))
+        piece_vocabulary.PieceVocabulary(piece_vocabulary.joined(side, side))
     )
     decode_options = options.for_model(tiny_run.HPARAMS, return_beams=4)
     model = translator.Translator(tiny_run.model(vocab_size=19), task, decode_options)

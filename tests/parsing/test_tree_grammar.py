@@ -10,7 +10,7 @@ from t2t_lite.problems.toy import grammar as toy_grammar  # pyright: ignore[repo
 
 from t2t_lite.decode import beam_search, candidates, options
 from t2t_lite.parsing import tree_grammar, trees
-from t2t_lite.text import vocabulary
+from t2t_lite.text import sentencepiece_vocabulary, vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,9 @@ def test_gold_trees_are_allowed_token_by_token():
     linears = [" " + trees.linearize(tree) for tree in gold]
     symbols = sorted({" " + token for linear in linears for token in linear.split()})
     text = [" ".join(tree.words()) for tree in gold]
-    vocab = vocabulary.Vocabulary(vocabulary.train(text, 600, symbols=symbols))
+    vocab = sentencepiece_vocabulary.SentencePieceVocabulary(
+        sentencepiece_vocabulary.train(text, 600, symbols=symbols)
+    )
     grammar = tree_grammar.TreeGrammar(vocab)
     for linear, sentence in zip(linears, text):
         ids = [*vocab.encode(linear), vocabulary.EOS_ID]
@@ -111,10 +113,6 @@ def test_the_next_word_is_the_one_whose_number_is_that_of_the_words_passed(gramm
         is_next = grammar.numbers(inputs)[:, None] == passed[:, :, None]
         # The first subword of the word, and after the last word EOS.
         assert tf.argmax(is_next[0], axis=1).numpy().tolist() == expected
-
-
-def test_sentence_has_words_as_trees_have_them():
-    assert trees.sentence(" (a)\tb\u2581c \u00a0d\r\n") == "-LRB-a-RRB- b_c \u00a0d"
 
 
 def test_search_finds_the_best_of_all_trees(grammar):

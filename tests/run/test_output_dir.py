@@ -11,7 +11,7 @@ import tiny_run
 
 from t2t_lite import config, errors
 from t2t_lite.run import output_dir
-from t2t_lite.text import any_vocabulary, vocabulary
+from t2t_lite.text import any_vocabulary, sentencepiece_vocabulary
 
 
 @pytest.fixture
@@ -32,7 +32,9 @@ def _open(run, *, hparams=None, vocabulary_path=None, **changes):
 def _other_vocabulary(folder):
     """Return a vocabulary of the same size for other text."""
     path = folder / "other.model"
-    path.write_bytes(vocabulary.train([text[::-1] for text in tiny_run.SENTENCES] * 10, 300))
+    path.write_bytes(
+        sentencepiece_vocabulary.train([text[::-1] for text in tiny_run.SENTENCES] * 10, 300)
+    )
     assert any_vocabulary.load(path).size == tiny_run.subwords().size
     return path
 

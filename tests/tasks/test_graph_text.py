@@ -72,21 +72,19 @@ def test_decoding_equals_the_vocabularys_for_any_ids(coder):
     assert [text.decode() for text in found.numpy().ravel()] == expected
 
 
-def test_clients_ids_are_put_in_order():
+def test_clients_ids_end_at_the_first_eos_and_must_have_one():
     size = tiny_run.subwords().size
     rows = [[5, 6, EOS, 0, 0], [0, 5, 0, 6, EOS], [5, -7, size, 6, EOS], [EOS, 0, 0, 0, 0]]
-    found = graph_text.rows_of_ids(tf.constant([*rows, [5, 6, 7, 8, EOS]]), 4, size)
-    assert _rows(found) == [[5, 6, EOS]] * 3 + [[EOS], [5, 6, 7, EOS]]
-    assert found.truncated.numpy().tolist() == [False, False, False, False, True]
-    assert found.is_blank.numpy().tolist() == [False, False, False, True, False]
-
-
-def test_clients_ids_end_at_the_first_eos_and_must_have_one():
-    rows = [[5, 6, EOS, 7, EOS], [EOS, 5, 5, 5, 5], [5, 6, 7, 8, 9], [0, 0, 0, 0, 0]]
-    found = graph_text.rows_of_ids(tf.constant(rows), 9, tiny_run.subwords().size)
-    assert _rows(found) == [[5, 6, EOS], [EOS], [EOS], [EOS]]
-    assert found.truncated.numpy().tolist() == [False, False, True, True]
-    assert found.is_blank.numpy().tolist() == [False, True, True, True]
+    rows += [[5, 6, 7, 8, EOS], [5, 6, EOS, 7, EOS], [EOS, 5, 5, 5, 5]]
+    rows += [[5, 6, 7, 8, 9], [0, 0, 0, 0, 0]]
+    read = graph_text.rows_of_ids(tf.constant(rows), 4, size)
+    assert _rows(read) == [
+        *([[5, 6, EOS]] * 3),
+        *([EOS], [5, 6, 7, EOS], [5, 6, EOS], [EOS]),
+        *([EOS], [EOS]),
+    ]
+    assert read.truncated.numpy().tolist() == [0, 0, 0, 0, 1, 0, 0, 1, 1]
+    assert read.is_blank.numpy().tolist() == [0, 0, 0, 1, 0, 0, 1, 1, 1]
 
 
 def test_a_text_is_read_as_far_as_its_tokens_can_reach(coder):

@@ -10,7 +10,7 @@ from t2t_lite import errors
 from t2t_lite.decode import options, translator
 from t2t_lite.parsing import tree_grammar, trees
 from t2t_lite.tasks import parsing
-from t2t_lite.text import vocabulary
+from t2t_lite.text import sentencepiece_vocabulary
 
 GOLD = [
     "(S (NP (PRP It)) (VP (VBD rained)) (. .))",
@@ -18,24 +18,17 @@ GOLD = [
 ]
 
 
-def test_gold_is_perfect_whatever_its_tags():
-    found = parsing.score(
-        [tree.replace("VBD", "XX").replace("(. .)", "(XX .)") for tree in GOLD], GOLD
-    )
-    assert (found.all.f1, found.all.num_valid) == (100.0, 2)
-
-
-def test_wrong_bracket_counts():
+def test_outputs_are_scored_whatever_their_tags():
+    untagged = [tree.replace("VBD", "XX").replace("(. .)", "(XX .)") for tree in GOLD]
+    perfect = parsing.score(untagged, GOLD).all
+    assert (perfect.f1, perfect.num_valid) == (100.0, 2)
     wrong = "(S (NP (XX The)) (VP (XX dog) (XX runs)) (. .))"
-    found = parsing.score([GOLD[0], wrong], GOLD)
+    score = parsing.score([GOLD[0], wrong], GOLD).all
     # S, NP, VP of the first and S of the second
-    assert (found.all.matched, found.all.gold, found.all.predicted) == (4, 6, 6)
-
-
-def test_other_words_are_errors_and_nothing_is_skipped():
+    assert (score.matched, score.gold, score.predicted) == (4, 6, 6)
     outputs = ["(S (NP (XX It)))", "", "no tree", GOLD[0].replace("rained", "snowed")]
-    found = parsing.score(outputs, [*GOLD, *GOLD[:1] * 2])
-    assert (found.all.num_errors, found.all.num_skipped, found.all.num_valid) == (3, 1, 0)
+    score = parsing.score(outputs, [*GOLD, *GOLD[:1] * 2]).all
+    assert (score.num_errors, score.num_skipped, score.num_valid) == (3, 1, 0)
 
 
 def _texts(tensor):
@@ -44,22 +37,7 @@ def _texts(tensor):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_linear_forms_become_the_same_trees_in_the_graph(seed):
-    symbols = [
-        "(S",
-        ")S",
-        "(NP",
-        ")NP",
-        ")VP",
-        "(VP",
-        "XX",
-        "XX",
-        "XX",
-        "NN",
-        "(",
-        ")",
-        "))",
-        "((X",
-    ]
+    symbols = ["(S", ")S", "(NP", ")NP", ")VP", "(VP", *["XX"] * 3, "NN", "(", ")", "))", "((X"]
     rng = random.Random(seed)
     words = [rng.choices(["dog", ",", "“", "-LRB-", "☃"], k=rng.randint(1, 8)) for _ in range(300)]
     mended = [
@@ -73,13 +51,10 @@ def test_random_linear_forms_become_the_same_trees_in_the_graph(seed):
     assert _texts(in_graph) == expected
 
 
-def test_the_graph_makes_no_tree_of_nothing():
+def test_texts_are_the_same_in_the_graph():
     assert _texts(parsing.delinearize(tf.constant([""]), tf.constant(["a dog"]))) == [""]
     empty = tf.zeros([0], tf.string)
     assert parsing.delinearize(empty, empty).shape == [0]
-
-
-def test_sentences_are_the_same_in_the_graph():
     texts = [" (a)\tb\u2581c \u00a0d\r\n", "", "x\v\fy  z", "( (", "☃\x00\x1f a"]
     in_graph = tiny_run.tree_task().graph_inputs(tf.constant(texts))
     assert _texts(in_graph) == [trees.sentence(text) for text in texts]
@@ -131,11 +106,13 @@ def test_a_given_tree_is_spelt_as_the_parser_learnt_it():
     raw = "( (S (NP-SBJ (DT a) (NN dog) (-NONE- *T*-1)) (VP (VBZ runs))) )"
     assert tiny_run.tree_task().target_text(raw) == " (S (NP XX XX )NP (VP XX )VP )S"
     symbols = [" (S", " )S", " (NP", " )NP", " (VP", " )VP", " DT", " NN", " VBZ"]
-    model = vocabulary.train(tiny_run.SENTENCES * 10, 300, symbols=symbols)
-    tagger = parsing.Parsing(vocabulary.Vocabulary(model))
+    model = sentencepiece_vocabulary.train(tiny_run.SENTENCES * 10, 300, symbols=symbols)
+    tagger = parsing.Parsing(sentencepiece_vocabulary.SentencePieceVocabulary(model))
     assert tagger.target_text(raw) == " (S (NP DT NN )NP (VP VBZ )VP )S"
     with pytest.raises(errors.UserError, match="it has no words"):
         tagger.target_text("(S (-NONE- *))")
+    with pytest.raises(errors.UserError, match=r"'\(S' is not a tree"):
+        tagger.encode_targets(["(S (NP (NN a)))", "(S"], 99)
 
 
 @pytest.mark.parametrize("limit", range(2, 12))
@@ -154,11 +131,6 @@ def test_the_deepest_bracket_is_no_end(monkeypatch):
         for result in parser.translate(["a", "he sleeps", "a dog runs"]):
             assert result.hypotheses
             assert not any(hypothesis.repairs for hypothesis in result.hypotheses)
-
-
-def test_scoring_says_which_output_is_no_tree():
-    with pytest.raises(errors.UserError, match=r"'\(S' is no tree"):
-        _parser().task.encode_targets(["(S (NP (XX a)))", "(S"], 99)
 
 
 @pytest.mark.parametrize("change", [{"sampling": True}, {"prefix": "(S"}, {"min_length": 3}])

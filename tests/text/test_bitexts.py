@@ -35,24 +35,28 @@ def _read(folder):
     return list(bitexts.read(bitexts.find(folder, "train", SIDES), SIDES))
 
 
-def test_two_files(tmp_path):
-    for side, lines in zip(SIDES, zip(*PAIRS)):
-        (tmp_path / f"train.{side}").write_text("\n".join(lines) + "\n")
-    assert _read(tmp_path) == PAIRS
+LINES = ["".join(f"{line}\n" for line in lines) for lines in zip(*PAIRS)]
+FORMS = {
+    "two files": {"train.en": LINES[0], "train.de": LINES[1]},
+    "segments": {"train.en.sgm": _sgm(0), "train.de.sgm": _sgm(1)},
+    "segments over several lines": {
+        "train.en.sgm": _sgm(0).replace("Two ", "Two\n"),
+        "train.de.sgm": _sgm(1).replace("Zwei ", "Zwei\n"),
+    },
+    "columns": {"train.tsv": "".join(f"{a}\t{b}\n" for a, b in PAIRS)},
+    "units": {"train.tmx": TMX},
+    "units in a namespace": {
+        "train.tmx": TMX.replace("<tmx", '<tmx xmlns="http://example/tmx14"', 1)
+    },
+}
 
 
-def test_sgml_segments(tmp_path):
-    for i, side in enumerate(SIDES):
-        (tmp_path / f"train.{side}.sgm.gz").write_bytes(gzip.compress(_sgm(i).encode()))
-    assert _read(tmp_path) == PAIRS
-
-
-def test_a_segment_may_go_over_several_lines(tmp_path):
-    for i, side in enumerate(SIDES):
-        word = PAIRS[0][i].split()[0]
-        content = _sgm(i).replace(f"{word} ", f"{word}\n")
-        assert content != _sgm(i)
-        (tmp_path / f"train.{side}.sgm").write_text(content)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_each_form_gives_the_same_pairs(tmp_path, form, is_compressed):
+    for name, text in FORMS[form].items():
+        content = gzip.compress(text.encode()) if is_compressed else text.encode()
+        (tmp_path / f"{name}{'.gz' * is_compressed}").write_bytes(content)
     assert _read(tmp_path) == PAIRS
 
 
@@ -73,21 +77,6 @@ def test_one_text_in_two_forms_is_refused(tmp_path):
     (tmp_path / "train.de.gz").write_bytes(gzip.compress(b"B\n"))
     with pytest.raises(errors.UserError, match=r"has both train.de and train.de.gz: leave one"):
         _read(tmp_path)
-
-
-def test_tab_separated(tmp_path):
-    (tmp_path / "train.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))
-    assert _read(tmp_path) == PAIRS
-
-
-def test_translation_units(tmp_path):
-    (tmp_path / "train.tmx").write_text(TMX)
-    assert _read(tmp_path) == PAIRS
-
-
-def test_translation_units_in_a_namespace(tmp_path):
-    (tmp_path / "train.tmx").write_text(TMX.replace("<tmx", '<tmx xmlns="http://example/tmx14"', 1))
-    assert _read(tmp_path) == PAIRS
 
 
 def test_a_unit_without_a_language_keeps_its_place(tmp_path):
@@ -143,8 +132,7 @@ def _zip(path, members, **options):
 
 def test_an_archive_of_opus_is_read_as_it_is(tmp_path):
     """Its files are named after the alphabet, whatever the direction of the problem."""
-    sides = ["".join(f"{line}\n" for line in lines) for lines in zip(*PAIRS)]
-    members = {"README": "R", "X.de-en.en": sides[0], "X.de-en.de": sides[1], "X.de-en.xml": "<x/>"}
+    members = {"README": "R", "X.de-en.en": LINES[0], "X.de-en.de": LINES[1], "X.de-en.xml": "<x/>"}
     _zip(tmp_path / "train.zip", members)
     assert _read(tmp_path) == PAIRS
     (tmp_path / "train.zip").rename(tmp_path / "train.de-en.zip")
@@ -156,8 +144,8 @@ def test_an_archive_of_opus_is_read_as_it_is(tmp_path):
 def test_files_may_name_their_languages(tmp_path):
     swapped = [(b, a) for a, b in PAIRS]
     (tmp_path / "train.de-en.tmx").write_text(TMX)
-    (tmp_path / "dev.de-en.de").write_text("".join(f"{de}\n" for de, _ in swapped))
-    (tmp_path / "dev.de-en.en").write_text("".join(f"{en}\n" for _, en in swapped))
+    (tmp_path / "dev.de-en.en").write_text(LINES[0])
+    (tmp_path / "dev.de-en.de").write_text(LINES[1])
     for stem in ("train", "dev"):
         for sides, expected in [(bitexts.GENERIC, swapped), (SIDES, PAIRS), (SIDES[::-1], swapped)]:
             assert list(bitexts.read(bitexts.find(tmp_path, stem, sides), sides)) == expected
@@ -227,16 +215,18 @@ def test_hostile_xml_is_refused(tmp_path, monkeypatch, kind):
     assert peak < 200e6
 
 
-def test_a_wrong_column_count_names_the_line(tmp_path):
-    (tmp_path / "train.tsv").write_text("a\tb\nc\n")
-    with pytest.raises(errors.UserError, match=r"line 2 has 1"):
-        _read(tmp_path)
-
-
-@pytest.mark.parametrize("text", [TMX[:300], TMX.replace("utf-8", "utf-9"), ""])
-def test_broken_tmx_is_named(tmp_path, text):
-    (tmp_path / "train.tmx").write_text(text)
-    with pytest.raises(errors.UserError, match=r"train.tmx is not well-formed"):
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("train.tsv", "a\tb\nc\n", r"train.tsv: .* line 2 has 1"),
+        ("train.tmx", TMX[:300], "train.tmx is not well-formed"),
+        ("train.tmx", TMX.replace("utf-8", "utf-9"), "train.tmx is not well-formed"),
+        ("train.tmx", "", "train.tmx is not well-formed"),
+    ],
+)
+def test_broken_files_are_named(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(errors.UserError, match=message):
         _read(tmp_path)
 
 

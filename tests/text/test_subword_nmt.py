@@ -36,7 +36,8 @@ def test_older_files_and_fast_bpes():
 @pytest.mark.parametrize("codes", [CODES, CODES.removeprefix("#version: 0.2\n")])
 def test_any_text_is_cut_in_a_graph_as_in_python(codes):
     pieces = ["<pad>", "</s>", "<unk>", "a", "b", "aa@@", "ab", "bc@@", "☃@@", "a@@", "c@@", "x"]
-    vocab = piece_vocabulary.PieceVocabulary(piece_vocabulary.joined(pieces, codes=codes))
+    side = piece_vocabulary.side(pieces, codes=codes)
+    vocab = piece_vocabulary.PieceVocabulary(piece_vocabulary.joined(side, side))
     drawn = random.Random(1)
     characters = "aaaaabbcx \t\n\r\u3000\u00a0☃@"
     texts = ["".join(drawn.choices(characters, k=drawn.randint(0, 14))) for _ in range(800)]
@@ -52,16 +53,17 @@ def test_any_text_is_cut_in_a_graph_as_in_python(codes):
 def test_a_file_of_another_kind_is_refused(tmp_path):
     path = tmp_path / "dict.txt.pieces"
     pieces = ["<pad>", "</s>", "<unk>", "a"]
-    for content in (
-        [],
+    for side in (
         {"pieces": pieces, "other": "x"},
         {"pieces": [1, 2, 3, 4]},
+        {"pieces": 5},
         {"pieces": pieces, "codes": "a b c d"},
         {"pieces": pieces, "codes": 1},
-        {"pieces": pieces, "source": "AAAA", "target": "AAAA"},
+        {"pieces": pieces, "model": "AAAA"},
     ):
-        path.write_text(json.dumps(content))
-        with pytest.raises(errors.UserError, match="not a vocabulary of pieces"):
-            any_vocabulary.load(path)
-    path.write_text(json.dumps({"pieces": pieces}))
+        for content in ({"source": side}, {"source": {"pieces": pieces}, "target": side}):
+            path.write_text(json.dumps(content))
+            with pytest.raises(errors.UserError, match="not a vocabulary"):
+                any_vocabulary.load(path)
+    path.write_text(json.dumps({"source": {"pieces": pieces}}))
     assert any_vocabulary.load(path).encode("a b") == [3, 2]

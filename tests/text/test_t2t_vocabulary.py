@@ -64,17 +64,3 @@ def test_lines_may_end_as_on_windows(tmp_path):
     for name, content in [("vocab.x.8", TOKENS), ("y.subwords", b"'<pad>_'\n'<EOS>_'\n'the_'\n")]:
         (tmp_path / name).write_bytes(content.replace(b"\n", b"\r\n"))
         assert any_vocabulary.load(tmp_path / name).decode([2]) == "the"
-
-
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"'<pad>_'\n\xff\xfe\n", b"<pad>\n<EOS>\n\xff"])
-@pytest.mark.parametrize("name", ["vocab.x.subwords", "vocab.ende.32768"])
-def test_what_is_no_vocabulary_is_refused(tmp_path, name, content):
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(errors.UserError, match=rf"{name} is not "):
-        any_vocabulary.load(tmp_path / name)
-
-
-def test_a_vocabulary_with_a_nul_is_refused(tmp_path):
-    (tmp_path / "vocab.x.subwords").write_bytes(b"'<pad>'\n'<EOS>'\n'a\0_'\n")
-    with pytest.raises(errors.UserError, match="NUL"):
-        any_vocabulary.load(tmp_path / "vocab.x.subwords")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_lite import errors
-from t2t_lite.text import vocabulary
+from t2t_lite.text import sentencepiece_vocabulary, vocabulary
 
 CORPUS = [
     "Two dogs are playing in the snow.",
@@ -24,15 +24,20 @@ ODD = [
 ]
 
 
+def _trained(*args, **kwargs):
+    model = sentencepiece_vocabulary.train(*args, **kwargs)
+    assert sentencepiece_vocabulary.train(*args, **kwargs) == model  # whenever it is trained
+    return sentencepiece_vocabulary.SentencePieceVocabulary(model)
+
+
 @pytest.fixture(scope="module")
 def vocab():
-    return vocabulary.Vocabulary(vocabulary.train(CORPUS, 340))
+    return _trained(CORPUS, 340)
 
 
-def test_size_is_what_was_asked_for(vocab):
-    assert vocab.size == 340
-    assert vocab.piece(vocabulary.PAD_ID) == "<pad>"
-    assert vocab.piece(vocabulary.EOS_ID) == "</s>"
+def test_ids_are_where_all_vocabularies_have_them(vocab):
+    assert (vocab.size, vocab.pieces[:3]) == (340, ["<pad>", "</s>", "<unk>"])
+    assert vocab.piece(vocab.space_id) == vocabulary.SPACE
 
 
 @pytest.mark.parametrize("text", [*CORPUS[:4], *ODD])
@@ -67,25 +72,21 @@ def test_unknown_characters_are_spelt_in_bytes(vocab):
     assert [token - vocab.byte_ids.start for token in ids] == list("☃".encode())
 
 
-def test_training_is_deterministic():
-    assert vocabulary.train(CORPUS, 340) == vocabulary.train(iter(CORPUS), 340)
-
-
 def test_a_small_corpus_gets_the_largest_vocabulary_it_supports():
-    size = vocabulary.Vocabulary(vocabulary.train(["ab ab ab"], 4000)).size
+    size = _trained(["ab ab ab"], 4000).size
     # 3 control symbols, 256 bytes, "a", "b", the space, "ab", " ab"; perhaps " a"
     assert 263 <= size <= 265
 
 
 def test_symbols_are_one_id_each():
-    vocab = vocabulary.Vocabulary(vocabulary.train(CORPUS, 340, symbols=["(NP", ")"]))
+    vocab = _trained(CORPUS, 340, symbols=["(NP", ")"])
     assert vocab.encode("(NP)(NP)") == [3, 4, 3, 4]
     assert vocab.decode([3, 4]) == "(NP)"
 
 
 def test_symbols_take_the_space_before_them_and_the_longest_wins():
     symbols = [" (S", " (SBAR", " )S", " ,", ' "', " ''"]
-    vocab = vocabulary.Vocabulary(vocabulary.train([*CORPUS, "a (S, b"], 340, symbols=symbols))
+    vocab = _trained([*CORPUS, "a (S, b"], 340, symbols=symbols)
     text = " (SBAR (S , \" '' )S"
     assert [vocab.piece(token) for token in vocab.encode(text)] == [
         *("▁(SBAR", "▁(S", "▁,", '▁"', "▁''", "▁)S")
@@ -110,7 +111,7 @@ def test_text_ends_at_eos_and_has_no_padding():
 )
 def test_impossible_vocabularies_are_refused(corpus, size, message):
     with pytest.raises(errors.UserError, match=message):
-        vocabulary.train(corpus, size)
+        sentencepiece_vocabulary.train(corpus, size)
 
 
 def test_graph_tokenizer_agrees(vocab):
