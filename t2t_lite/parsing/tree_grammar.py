@@ -1,12 +1,12 @@
-"""What a linear tree may go on with, as a mask that a beam search applies in the graph.
+"""The symbols that may follow in a linear tree, as a mask that a beam search applies in the graph.
 
 "The output is subject to strong structural constraints" (Section 6.3). After any beginning exactly
 these symbols may follow:
 
     (X   while words are left, brackets are not nested too deep, and every bracket and word can
          still be written before the length limit
-    )X   where X is the innermost open bracket, something is in it, and it is not the root or no
-         word is left
+    )X   where X is the innermost open bracket and not empty, and it is not the root or no word
+         is left
     XX   in a bracket while words are left
     EOS  after the root is closed
 
@@ -28,12 +28,12 @@ MAX_DEPTH = 64
 
 
 class State(NamedTuple):
-    """Where each hypothesis stands in its tree."""
+    """The state of each hypothesis's tree."""
 
     stack: tf.Tensor  # [B, N, D] the labels of the open brackets, outermost first
     depth: tf.Tensor  # [B, N] how many are open
     words_left: tf.Tensor  # [B, N]
-    is_empty: tf.Tensor  # [B, N] bool: nothing is in the innermost bracket
+    is_empty: tf.Tensor  # [B, N] bool: the innermost bracket is empty
 
 
 class TreeGrammar:
@@ -109,7 +109,7 @@ class TreeGrammar:
         may_open = (left > 0) & (depth < MAX_DEPTH) & last_step
         is_root_closing = (depth == 1) & (left > 0)
         may_close = (depth > 0) & ~state.is_empty & ~is_root_closing
-        # Hypotheses that are dead already go on with anything, so any depth may come.
+        # Dead hypotheses are extended by any symbol, so that any depth may come.
         top = tf.clip_by_value(depth - 1, 0, MAX_DEPTH - 1)
         innermost = tf.gather(state.stack, top, batch_dims=2)
         is_innermost = tf.range(self.num_labels) == innermost[:, :, None]
@@ -122,7 +122,7 @@ class TreeGrammar:
         return tf.concat(parts, axis=2)
 
     def advance(self, state: State, ids: tf.Tensor) -> State:
-        """Return the state after each hypothesis went on with ids [B, N]."""
+        """Return the state after each hypothesis was extended by ids [B, N]."""
         column = tf.gather(tf.constant(self._columns), ids)
         opens = column < self.num_labels
         closes = (column >= self.num_labels) & (column < 2 * self.num_labels)

@@ -1,7 +1,7 @@
 """Files of a treebank: in folders, compressed, or inside tar archives.
 
-`find` lists the files of trees below a folder, those inside its archives among them, and `read`
-yields their trees, cleaned. A file holds Penn-style trees, one a line or broken into lines:
+`find` lists the files of trees below a folder and inside its archives, and `read` yields their
+trees, cleaned. A file holds Penn-style trees, one a line or broken into lines:
 
     02/wsj_0201.mrg    wsj_0201.mrg.gz    penn.tgz: penn/11319941.tree
 """
@@ -28,7 +28,7 @@ ARCHIVES = (".tgz", ".tar.gz", ".tar")
 
 @dataclasses.dataclass(frozen=True, order=True)
 class File:
-    """A file of trees: `path` on the disk, and where that is an archive the `member` in it."""
+    """A file of trees: its `path`, or an archive's `path` and the `member` in it."""
 
     path: pathlib.Path
     member: str = ""
@@ -49,15 +49,15 @@ class File:
 
 
 def find(folder: str | os.PathLike[str]) -> list[File]:
-    """Return all files of trees below a folder, sorted; hidden and other files are passed over.
+    """Return all files of trees below a folder, sorted, without hidden and other files.
 
-    Links to folders are followed. UserError for a file in an archive that cannot be read there.
+    Links to folders are followed. Raises UserError for a file that cannot be read in its archive.
     """
     return sorted(file for path in _paths(pathlib.Path(folder)) for file in files_of(path))
 
 
 def files_of(path: pathlib.Path) -> list[File]:
-    """Return the files of trees in an archive, a file of trees itself, [] for any other file."""
+    """Return the files of trees in an archive, or a file of trees itself, or [] for other files."""
     if path.name.startswith("."):
         return []
     if path.name.lower().endswith(ARCHIVES):
@@ -71,9 +71,9 @@ def read(
 ) -> Iterator[trees.Tree | None]:
     """Yield the cleaned trees of the files, in the order given; None for a tree without words.
 
-    An archive is decompressed into a temporary file in `tmp_dir` while its members are read, which
-    may then come in any order. "▁" (U+2581), which the vocabulary keeps for the space, becomes "_".
-    UserError with the file (and the member) and the line for whatever is no tree.
+    An archive is decompressed into a temporary file in `tmp_dir`, so that its members can be read
+    in any order. "▁" (U+2581), which the vocabulary keeps for the space, becomes "_". Raises
+    UserError with the file (and the member) and the line where something is not a tree.
     """
     for path, group in itertools.groupby(files, key=lambda file: file.path):
         if not path.name.lower().endswith(ARCHIVES):
@@ -92,7 +92,7 @@ def _trees(file: File, lines: Iterable[str]) -> Iterator[trees.Tree | None]:
 
 
 def _paths(folder: pathlib.Path, above: tuple[str, ...] = ()) -> Iterator[pathlib.Path]:
-    """Yield the files below a folder; a link to a folder that it is in leads nowhere."""
+    """Yield the files below a folder; a link to a folder above it is not followed."""
     real = os.path.realpath(folder)
     if real in above:
         return
@@ -122,7 +122,9 @@ def _members(path: pathlib.Path, size: int, modified: int) -> list[str]:
         ]
     for name, is_file in members:
         if not is_file or not name.lower().endswith((*SUFFIXES, ".gz")):
-            what = "compressed otherwise than by gzip" if is_file else "a link or the like, no file"
+            what = (
+                "compressed otherwise than by gzip" if is_file else "a link or the like, not a file"
+            )
             raise errors.UserError(f"{path}: {name} is {what}: unpack the archive into a folder")
     return sorted(name for name, _ in members)
 

@@ -44,35 +44,30 @@ class GraphText(tf.Module):
 
     def encode(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of inputs, string [B], at most max_length each, EOS included."""
-        texts, is_cut, is_blank = self._valid(texts, max_length)
-        tokens = self._tokenizer.tokenize(self._task.graph_inputs(texts))
-        return _end_rows(tokens, max_length, is_cut, is_blank, self._task.space_id)
+        task = self._task
+        return self._rows(self._tokenizer, task.graph_inputs, texts, max_length, task.space_id)
 
     def encode_targets(self, texts: tf.Tensor, max_length: int) -> Rows:
         """Return the ids of outputs to score, string [B]."""
-        texts, is_cut, is_blank = self._valid(texts, max_length)
-        tokens = self._target_tokenizer.tokenize(self._task.graph_targets(texts))
-        return _end_rows(tokens, max_length, is_cut, is_blank)
+        return self._rows(self._target_tokenizer, self._task.graph_targets, texts, max_length)
 
-    def _valid(self, texts: tf.Tensor, max_length: int) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Return texts as valid UTF-8 (`Task.cut`), which of them were cut and which are blank."""
+    def _rows(self, tokenizer, form, texts, max_length: int, space_id: int | None = None) -> Rows:
+        """Return the ids of texts in their `form`; as by `Task.cut` the end is not tokenized."""
         max_bytes = self._task.max_bytes(max_length)
         is_cut = tf.strings.length(texts) > max_bytes
         texts = tf.strings.substr(texts, 0, max_bytes)
         texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
-        return texts, is_cut, tf.strings.regex_full_match(texts, f"{piece_tokenizer.WHITE_SPACE}*")
+        is_blank = tf.strings.regex_full_match(texts, f"{piece_tokenizer.WHITE_SPACE}*")
+        return _end_rows(tokenizer.tokenize(form(texts)), max_length, is_cut, is_blank, space_id)
 
     def decode(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the inputs, string [B, ...], of ids [B, ..., S] that are padded with 0."""
         return _decode(ids, self._task.vocabulary.size, self._tokenizer)
 
-    def decode_targets(self, ids: tf.Tensor) -> tf.Tensor:
-        """Return the texts, string [B, ...], of outputs' ids [B, ..., T]."""
-        return _decode(ids, self._task.vocabulary.targets.size, self._target_tokenizer)
-
     def outputs(self, ids: tf.Tensor, source_ids: tf.Tensor) -> tf.Tensor:
         """Return the outputs, string [B, N], of ids [B, N, T] for inputs [B, S]."""
-        return self._task.graph_outputs(self.decode_targets(ids), self.decode(source_ids))
+        texts = _decode(ids, self._task.vocabulary.targets.size, self._target_tokenizer)
+        return self._task.graph_outputs(texts, self.decode(source_ids))
 
 
 def _decode(ids: tf.Tensor, size: int, tokenizer) -> tf.Tensor:

@@ -6,10 +6,9 @@
     one file of translation units (TMX)          train.tmx
     one archive of two files (OPUS's "Moses")    train.zip
 
-each plain or compressed. The languages may be named, as in train.en-de.tmx, train.en-de.zip, or
-train.en-de.en and train.en-de.de: sides that are not languages but GENERIC are then these, in this
-order. Nothing is left out here: where a translation unit lacks a language its
-side is empty, and the generator counts it.
+each plain or compressed. The name may tell the languages, as in train.en-de.tmx, train.en-de.zip,
+or train.en-de.en and train.en-de.de: GENERIC sides are then these, in this order. Nothing is left
+out here: where a translation unit lacks a language its side is empty, and the generator counts it.
 """
 
 import glob
@@ -36,7 +35,7 @@ _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 GENERIC = ("source", "target")
 _LANGUAGES = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z]+)?)-([A-Za-z]{2,3}(?:_[A-Za-z]+)?)")
-# Bytes of one translation unit, and how deep its elements lie: no memory should hold more.
+# The limits of one translation unit, for the sake of memory: bytes, and nested elements.
 _MAX_UNIT = 1 << 26
 _MAX_DEPTH = 100
 
@@ -44,7 +43,7 @@ _MAX_DEPTH = 100
 def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pathlib.Path]:
     """Return the one or two files of a folder that hold `stem`, or [] where some are missing.
 
-    UserError where there are several such, or several name the languages that they are in.
+    Raises UserError where it is there in several forms or in several pairs of languages.
     """
     named = _named(directory, stem, sides)
     if len(named) > 1:
@@ -68,7 +67,7 @@ def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pat
 
 
 def direction(path: pathlib.Path) -> str | None:
-    """Return "en-de" of train.en-DE.zip, None where the name has no languages."""
+    """Return "en-de" for train.en-DE.zip, None where the name has no languages."""
     return next(filter(_LANGUAGES.fullmatch, path.name.lower().split(".")), None)
 
 
@@ -77,7 +76,7 @@ def _named(
 ) -> dict[str, tuple[str, str]]:
     """Return {"train.en-de": ("en", "de")} where there are files of that name that fit the sides.
 
-    A TSV file's columns have an order of their own, so its name has no languages.
+    The name of a TSV file has no languages, since its columns have an order already.
     """
     stems = {}
     for path in directory.glob(f"{glob.escape(stem)}.*-*.*"):
@@ -104,7 +103,7 @@ def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
 
 
 class Range(NamedTuple):
-    """Lines of two files side by side: the first pair's number, and each file's bytes of them."""
+    """Lines of two files side by side: the first pair's number, and where they are in each file."""
 
     first: int
     paths: tuple[str, str]
@@ -113,15 +112,15 @@ class Range(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes of both."""
+        """The bytes of both sides."""
         return sum(self.ends) - sum(self.starts)
 
 
 def ranges(paths: Sequence[pathlib.Path], every: int) -> list[Range] | None:
-    """Return the ranges of `every` pairs each of the files that `find` found, in their order.
+    """Return ranges of `every` pairs each of the files that `find` found, in their order.
 
-    None where a range cannot be read alone: in compressed files, and those of another form than a
-    sentence a line. Raises UserError if one file has more lines than the other.
+    None where a range cannot be read alone: in compressed files, and in all forms but two files
+    with a sentence a line. Raises UserError if one file has more lines than the other.
     """
     names = [text_files.plain_name(path.name) for path in paths]
     is_plain = names == [path.name for path in paths]
@@ -154,9 +153,9 @@ def _sgml(path: str | os.PathLike[str]) -> Iterator[str]:
 def segments(lines: Iterable[str], path: object) -> Iterator[str]:
     """Yield the texts of <seg> elements, each as one line; WMT's files are not well-formed XML.
 
-    UserError, with the file's name, for one that has no end.
+    Raises UserError, with the file's name, for an element without an end.
     """
-    begun = ""  # an element that goes over several lines
+    begun = ""  # the beginning of an element that has several lines
     for line in lines:
         _, *elements = _SEGMENT_START.split(begun + line)
         begun = ""
@@ -165,7 +164,7 @@ def segments(lines: Iterable[str], path: object) -> Iterator[str]:
                 raise _endless(path, begun)
             segment = _SEGMENT.match(element)
             if segment:
-                # Python does not read a number of thousands of digits; no character has so many.
+                # Python refuses to read a number of thousands of digits, and no character has one.
                 text = _ENDLESS.sub(text_files.REPLACEMENT, segment[1])
                 yield html.unescape(text).strip()
             else:
@@ -225,7 +224,9 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                 if event == "start":
                     parents.append(element)
                     if len(parents) > _MAX_DEPTH:
-                        raise errors.UserError(f"{path} is no TMX: its elements lie too deep")
+                        raise errors.UserError(
+                            f"{path} is not TMX: its elements are nested too deep"
+                        )
                     continue
                 parents.pop()
                 if element.tag.rpartition("}")[2] == "tu":  # it may be in a namespace
@@ -235,10 +236,10 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                     yield texts.get(keys[0], ""), texts.get(keys[1], "")
                     bounded.begin()
                     if parents:
-                        parents[-1].clear()  # what was read; else the whole file stays in memory
+                        parents[-1].clear()  # else the whole file stays in memory
         except errors.UserError:
             raise
-        # The latter two are of an unknown encoding, or one that the parser cannot use.
+        # LookupError and ValueError: an encoding that is unknown or that the parser cannot use.
         except (ElementTree.ParseError, LookupError, ValueError) as error:
             raise errors.UserError(f"{path} is not well-formed TMX: {error}") from error
     if languages and not is_in_both:
@@ -250,7 +251,7 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
 
 
 class _Bounded:
-    """An open file, of which only so many bytes can be read before `begin` is called."""
+    """An open file with a limit on the bytes that are read between two calls of `begin`."""
 
     def __init__(self, file: IO[bytes], path: pathlib.Path):
         self._file, self._path = file, path
@@ -270,7 +271,7 @@ class _Bounded:
 
 
 def _unit(element: ElementTree.Element) -> dict[str, str]:
-    """Return a translation unit's texts by language, that of en-GB by "en_gb" and by "en"."""
+    """Return a translation unit's texts by language; en-GB's text has the keys "en_gb" and "en"."""
     texts = {}
     for variant in element.iterfind(".//{*}tuv"):
         language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().replace("-", "_")

@@ -1,7 +1,6 @@
 """Marian's vocab.yml, which numbers pieces: "▁the": 17.
 
-YAML's own readers take pieces such as yes, 1.5 or ~ for other things than texts, and refuse some
-characters.
+YAML's own readers do not take pieces such as yes, 1.5 or ~ for text, and refuse some characters.
 """
 
 import re
@@ -28,7 +27,7 @@ def read(text: str) -> dict[str, int]:
             continue
         before, colon, number = line.rpartition(":")
         if not colon or not number.strip().isdecimal() or (key is None) != bool(before.strip()):
-            raise errors.UserError(f"a vocabulary's line is no 'piece: number': {line!r:.60}")
+            raise errors.UserError(f"a vocabulary's line is not 'piece: number': {line!r:.60}")
         found[_unquoted(before) if key is None else key] = int(number)
         key = None
     return found

@@ -1,13 +1,12 @@
 """Subwords of subword-nmt and fastBPE: merges of the characters of words (Sennrich et al. 2016).
 
-A word is its characters, the last one with "</w>". Of all pairs of neighbours in it the one that
-was learnt first is joined wherever it stands, from the left, until there is none:
+A word begins as its characters, the last one with "</w>". The pair of neighbours that was learnt
+first is joined wherever it stands, from the left, and so on until no known pair is left:
 
     "hunde"  ->  h u n d e</w>  ->  h u n de</w>  ->  hu n de</w>  ->  "hu@@", "n@@", "de"
 
-Words stand between blanks; other white space in a word is a blank only once it is cut, as for a
-framework that reads what subword-nmt has written. subword_nmt_tokenizer has the same for a
-TensorFlow graph.
+Words stand between blanks. Other white space in a word becomes a blank once the word is cut, as for
+a framework that reads subword-nmt's output. subword_nmt_tokenizer has the same for a graph.
 """
 
 import functools
@@ -22,7 +21,7 @@ CONTINUED = "@@"
 class Codes:
     """A file of merges, by their rank.
 
-    Raises ValueError where it is none.
+    Raises ValueError where the text is not one.
     """
 
     def __init__(self, text: str):
@@ -32,7 +31,7 @@ class Codes:
         pairs = [line.strip("\r ").split(" ") for line in lines[1 if version else 0 :]]
         has_counts = all(len(pair) == 3 for pair in pairs)  # fastBPE's
         if not all(len(pair) == (3 if has_counts else 2) for pair in pairs):
-            raise ValueError("a line of the merges has not two parts")
+            raise ValueError("a line of the merges does not have two parts")
         # Before version 0.2 the end of a word is a symbol of its own.
         self.end_is_apart = not has_counts and (not version or version.groups() == ("0", "1"))
         ranks: dict[tuple[str, str], int] = {}

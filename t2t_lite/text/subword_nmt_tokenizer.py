@@ -1,7 +1,6 @@
 """Subword-nmt's merges inside a graph; what subword_nmt does in Python.
 
-All words of a batch are merged at once: each turn joins the first-learnt pair of every word that
-has one.
+All words of a batch are merged together: each turn joins the first-learnt pair of each word.
 
 Shapes: B texts, W words, L symbols of the longest word.
 """

@@ -78,7 +78,7 @@ def open_binary(path: Path) -> IO[bytes]:
     if suffix == ".bz2":
         return bz2.open(path, "rb")
     if suffix == ".zst":
-        return zstd.open(path, "rb")
+        return cast(IO[bytes], zstd.open(path, "rb"))
     return open(path, "rb")
 
 
@@ -199,7 +199,7 @@ def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextMana
     if suffix == ".bz2":
         return bz2.open(file, "wb")
     if suffix == ".zst":
-        return zstd.open(file, "wb")
+        return cast(IO[bytes], zstd.open(file, "wb"))
     return contextlib.nullcontext(file)
 
 

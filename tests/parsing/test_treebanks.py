@@ -80,7 +80,7 @@ def test_links_in_archives_are_named(tmp_path, kind):
             link = tarfile.TarInfo(name)
             link.type, link.linkname = kind, target
             tar.addfile(link)
-    with pytest.raises(errors.UserError, match=r"a\.tar: c.tree is a link or the like, no file"):
+    with pytest.raises(errors.UserError, match=r"a\.tar: c.tree is a link or the like, not a file"):
         treebanks.find(tmp_path)
 
 
