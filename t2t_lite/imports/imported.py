@@ -25,9 +25,8 @@ class Imported:
     Attributes:
       hparams: of the model, and of its training as far as they are known.
       weights: float32 arrays under the names of `Transformer.named_variables`.
-      vocabulary_name: the file's name in the output_dir, by which
-        `text.any_vocabulary.load` knows its kind.
-      vocabulary: the file's content.
+      vocabulary_name: the file's name in the output_dir.
+      vocabulary: the file's content, which `text.any_vocabulary.load` reads.
       vocab_size: how many ids it has.
       problem: what it has learnt.
       hparams_set: what the other framework calls its settings.
