@@ -9,7 +9,6 @@ START, EOS, PAD, UNK = "⟨start⟩", "⟨end⟩", "⟨padding⟩", "⟨unknown�
 _NAMES = {vocabularies.PAD_ID: PAD, vocabularies.EOS_ID: EOS, vocabularies.UNK_ID: UNK}
 
 
-
 def of_ids(vocabulary: vocabularies.Vocabulary, ids: Iterable[int]) -> list[str]:
     """Return the subword of each token.
 

@@ -13,7 +13,12 @@ def load(path: str | os.PathLike[str]) -> vocabulary.Vocabulary:
         return from_bytes(pathlib.Path(path).read_bytes())
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no vocabulary file {path}") from error
-    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+    except RuntimeError as error:  # SentencePiece's, which names a line of its source
+        raise errors.UserError(
+            f"{path} is not a vocabulary: expected a SentencePiece model, or a file of "
+            "t2t-lite-import or of tensor2tensor"
+        ) from error
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise errors.UserError(f"{path} is not a vocabulary: {error}") from error
 
 
