@@ -64,7 +64,7 @@ def test_another_file_is_no_hyperparameter_file(tmp_path, content):
 
 
 def test_a_missing_file_is_no_output_dir(tmp_path):
-    with pytest.raises(errors.UserError, match="is no output_dir"):
+    with pytest.raises(errors.UserError, match="is not an output_dir"):
         config.from_json(tmp_path / "hparams.json")
 
 

@@ -92,7 +92,7 @@ def read(path: str | pathlib.Path) -> OutputDir:
         run = Run(**values)
         _check(run)
     except FileNotFoundError as error:
-        raise errors.UserError(f"{path} is no output_dir: it has no {RUN_FILE}") from error
+        raise errors.UserError(f"{path} is not an output_dir (no {RUN_FILE} in it)") from error
     except (TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path / RUN_FILE} is damaged: {error}") from error
     return OutputDir(path, hparams, run)

@@ -74,7 +74,7 @@ def test_fewer_than_the_hparams_number_are_averaged_and_it_says_so(run_dir, caps
         (["--checkpoints=1,"], 1, "--checkpoints=1,: expected path prefixes or steps"),
         (["--checkpoints="], 1, "--checkpoints=: expected path prefixes or steps"),
         (["--checkpoints=1,2", "--num_last_checkpoints=2"], 1, "expected one of the two"),
-        (["--output_dir=nowhere"], 1, "nowhere is no output_dir"),
+        (["--output_dir=nowhere"], 1, "nowhere is not an output_dir"),
         (["--output_dir="], 2, "--output_dir must be given"),
     ],
 )

@@ -81,7 +81,7 @@ def test_vocabularies_that_do_not_fit_are_refused(corpus, tmp_path, capsys):
         (["problem=parallel_text", "vocab_size=9"], "leave one of the two out"),
         (["problem=parallel_text_rev"], "cuts each side by itself"),
         (["problem=wsj_parsing"], "has learnt translation, not parsing"),
-        (["problem=parallel_text", "vocab_from=none"], "is no output_dir"),
+        (["problem=parallel_text", "vocab_from=none"], "is not an output_dir"),
     ):
         assert _run(*flags, *more) == 1
         (line,) = capsys.readouterr().err.splitlines()

@@ -195,7 +195,7 @@ def _read_until(descriptor, wanted, seen=b""):
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
-        (["--output_dir=/none/such", "--split=test"], 1, "is no output_dir"),
+        (["--output_dir=/none/such", "--split=test"], 1, "is not an output_dir"),
         (["--output_dir={run}"], 1, "expected one of --decode_from_file"),
         (["--output_dir={run}", "--split=test", "--decode_interactive"], 1, "expected one of"),
         (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),

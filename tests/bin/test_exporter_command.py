@@ -94,7 +94,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(run_dir, tmp_path):
     ("flags", "status", "says"),
     [
         ([], 2, "--output_dir and --export_dir must be given"),
-        (["--output_dir=nowhere", "--export_dir=e"], 1, "nowhere is no output_dir"),
+        (["--output_dir=nowhere", "--export_dir=e"], 1, "nowhere is not an output_dir"),
         (["--output_dir=RUN", "--export_dir=e", "--checkpoint_path=x"], 1, "no checkpoint at x"),
         (["--output_dir=RUN", "--export_dir=e", "--decode_hparams=beam_sise=4"], 1, "beam_size"),
         (["--output_dir=RUN", "--export_dir=e", "--precision=int4"], 2, "int4"),
