@@ -85,12 +85,12 @@ def _train() -> int:
     with command.quiet_import():
         from t2t_lite.data import remote
         from t2t_lite.tasks import catalog
-        from t2t_lite.train import preparation
+        from t2t_lite.train import preparation, trainer
     hparams = dataclasses.replace(hparams, **catalog.task_class(problem.task).decoding_defaults)
     hparams = config.override(hparams, ",".join(FLAGS.hparams))
     if FLAGS.train_steps:
         hparams = dataclasses.replace(hparams, train_steps=FLAGS.train_steps)
-    training = preparation.prepare(
+    setup = preparation.prepare(
         problem,
         data_dir=remote.local(FLAGS.data_dir),
         directory=FLAGS.output_dir,
@@ -98,7 +98,7 @@ def _train() -> int:
         hparams_set=FLAGS.hparams_set,
         options=command.options(FLAGS, options.TrainerOptions),
     )
-    summary = training.run(sys.stderr)
+    summary = trainer.Training(setup).run(sys.stderr)
     print(_report(summary))
     if summary.stopped_by in (None, "patience"):
         return 0

@@ -1,4 +1,4 @@
-"""What to train on and how: strategy, XLA and precision, where "auto" has to decide."""
+"""Strategy, XLA and precision of a training, and what "auto" means for each."""
 
 import json
 import os
@@ -13,7 +13,7 @@ _BFLOAT16_SINCE = (8, 0)  # compute capability of GPUs that multiply it (Ampere)
 
 
 def check(name: str) -> None:
-    """Raise UserError for a strategy that this machine's settings do not allow."""
+    """Raise UserError for a strategy that the environment does not allow."""
     if name == "multi_worker" and not _in_cluster():
         raise errors.UserError("--strategy=multi_worker needs TF_CONFIG in the environment")
 
@@ -21,8 +21,8 @@ def check(name: str) -> None:
 def strategy(name: str) -> tf.distribute.Strategy:
     """Return the strategy called auto, one_device, mirrored or multi_worker.
 
-    "auto" is multi_worker where TF_CONFIG is set, mirrored where there are several GPUs, one
-    device otherwise. "mirrored" without a GPU takes the logical CPUs, of which tests make two.
+    "auto" is multi_worker if TF_CONFIG is set, mirrored if there are several GPUs, and one device
+    otherwise. "mirrored" without a GPU uses the logical CPUs; tests create two.
     """
     check(name)
     if name == "auto" and _in_cluster():
@@ -38,11 +38,8 @@ def strategy(name: str) -> tf.distribute.Strategy:
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Return whether this process writes.
-
-    Of several that is, as for TensorFlow, the task of type "chief", or where the cluster has none
-    worker 0.
-    """
+    """Return whether this process writes: of several, the task "chief", or worker 0 if the cluster
+    has no chief."""
     resolver = strategy.cluster_resolver
     if resolver is None:
         return True
@@ -64,21 +61,21 @@ def use_xla(choice: str) -> bool:
 
 
 def steps_between_fetches() -> int:
-    """Return after how many steps the host looks at their results.
+    """Return after how many steps the host reads their results.
 
-    It waits for a GPU then, which has nothing to do until the next step is given to it. A CPU does
-    a step while it is given.
+    Reading waits for a GPU, which then idles until it gets the next step. A CPU computes a step
+    while it is called.
     """
     return 10 if tf.config.list_physical_devices("GPU") else 1
 
 
 def precision(choice: str) -> str:
-    """Return "float32" or "bfloat16"; "auto" is the latter where the hardware multiplies it."""
+    """Return "float32" or "bfloat16"; "auto" is bfloat16 if the hardware multiplies it."""
     if choice != "auto":
         return choice
     if gpus := tf.config.list_physical_devices("GPU"):
         details = map(tf.config.experimental.get_device_details, gpus)
-        capable = all(one.get("compute_capability", (0,)) >= _BFLOAT16_SINCE for one in details)
+        capable = all(gpu.get("compute_capability", (0,)) >= _BFLOAT16_SINCE for gpu in details)
         return "bfloat16" if capable else "float32"
     try:
         features = pathlib.Path("/proc/cpuinfo").read_text()

@@ -1,8 +1,10 @@
-"""Figures of the dev split while a model trains: likelihood and real decoding."""
+"""Scores of the dev split while a model trains: likelihood and real decoding."""
 
 import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+
+import tensorflow as tf
 
 from t2t_lite import config
 from t2t_lite.data import manifest, pipeline
@@ -10,13 +12,13 @@ from t2t_lite.data import problem as problems
 from t2t_lite.decode import translator
 from t2t_lite.model import transformer
 from t2t_lite.tasks import task as tasks
-from t2t_lite.train import metrics, step
+from t2t_lite.train import metrics
 
 
 class Figures(NamedTuple):
-    """`scores` are of decoded sentences, by name; none where none were decoded.
+    """Scores of the dev split; `scores` are those of decoded sentences, by name.
 
-    The first is the task's own: BLEU, or for a parser the F1 of labelled brackets.
+    The first of them is the task's own: BLEU, or for a parser the F1 of labelled brackets.
     """
 
     tokens: metrics.Evaluation
@@ -24,7 +26,7 @@ class Figures(NamedTuple):
 
     @property
     def best_by(self) -> float:
-        """What the best weights have most of: the first score, or the loss below 0."""
+        """The value to maximise: the first score, else the negative loss."""
         return next(iter(self.scores.values()), -self.tokens.loss)
 
     def scalars(self) -> dict[str, float]:
@@ -44,13 +46,12 @@ class Figures(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates a model that lives and changes.
+    """Evaluates a model while it trains.
 
     Args:
-      sentences: how many of the dev split are decoded, from its start; 0: none.
+      sentences: number of dev sentences to decode, from the start of the split; 0: none.
 
-    `measure` says what `Figures.best_by` of these figures is, for `best.Best`. `is_empty` says that
-    the dev split has no pairs, so that there are no figures.
+    `measure` describes `Figures.best_by`, for `best.Best`. `is_empty`: the dev split has no pairs.
     """
 
     def __init__(
@@ -67,7 +68,12 @@ class Evaluator:
         self._data_dir = data_dir
         self._hparams = hparams
         self._task = task
-        self._eval_step = step.EvalStep(model)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        self._count = tf.function(
+            lambda inputs, targets: metrics.token_counts(model(inputs, targets), targets),
+            input_signature=[ids, ids],
+            autograph=False,
+        )
         self._translator = translator.Translator(model, task)
         text = manifest.problem_text(data_dir, problem, "dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
@@ -75,20 +81,20 @@ class Evaluator:
         self.measure = self._measure()
 
     def evaluate(self) -> Figures:
-        """Return the figures of the model as it is now."""
+        """Return the scores of the model with its current weights."""
         counts, h = [0.0, 0.0, 0.0], self._hparams
         batches = pipeline.eval_batches(
             self._problem,
             self._data_dir,
             "dev",
-            batch_tokens=min(
-                h.batch_tokens, h.max_tokens_per_device or 4096, 4096
-            ),  # of the logits
+            # Small, because the logits of a batch are kept whole.
+            batch_tokens=min(h.batch_tokens, h.max_tokens_per_device or 4096, 4096),
             max_length=h.max_length,
             max_buckets=h.max_buckets,
         )
         for batch in batches:
-            counts = [a + float(b) for a, b in zip(counts, self._eval_step(batch))]
+            batch_counts = self._count(batch["inputs"], batch["targets"])
+            counts = [a + float(b) for a, b in zip(counts, batch_counts)]
         return Figures(metrics.evaluation(*counts), self._decode())
 
     def _measure(self) -> dict[str, Any]:

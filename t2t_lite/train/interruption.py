@@ -20,9 +20,9 @@ class Interruption:
 
 @contextlib.contextmanager
 def listening() -> Iterator[Interruption]:
-    """Keep these signals in mind instead of dying of them; a second one kills as usual.
+    """Record the first such signal instead of dying of it; a second one kills as usual.
 
-    One that is ignored, as nohup has SIGHUP, stays so.
+    Ignored signals, such as SIGHUP under nohup, stay ignored.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
@@ -35,8 +35,8 @@ def listening() -> Iterator[Interruption]:
             _leave_terminal()
         restore()
 
-    heeded = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
-    earlier = {number: signal.signal(number, remember) for number in heeded}
+    handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]
+    earlier = {number: signal.signal(number, remember) for number in handled}
 
     def restore():
         for number, handler in earlier.items():
@@ -49,7 +49,7 @@ def listening() -> Iterator[Interruption]:
 
 
 def _leave_terminal() -> None:
-    """Write no more to a terminal that is gone: that would fail before anything is saved."""
+    """Stop writing to a closed terminal: that would fail before the checkpoint is saved."""
     for descriptor in (1, 2):
         if os.isatty(descriptor):
             quiet.silence(descriptor)

@@ -1,4 +1,4 @@
-"""Whether a training fits into memory: the system would kill it without a word."""
+"""Does a training fit into memory? If not, the system would kill it without a message."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from t2t_lite.data import manifest, pipeline
 from t2t_lite.data import problem as problems
 from t2t_lite.train import cost, describe
 
-# Where Linux says what is free, and a container's limit (cgroup version 2 and 1).
+# Free memory by Linux, and a container's limit (cgroup version 2 and 1).
 _MEMORY_LIMITS = {
     "/proc/meminfo": r"MemAvailable: +(\d+)( kB)",
     "/sys/fs/cgroup/memory.max": r"^(\d+)()",
@@ -28,10 +28,10 @@ def check(
     vocab_size: int,
     workers: int = 1,
 ) -> None:
-    """Raise UserError where training, or evaluating dev, needs more memory than the machine has.
+    """Raise UserError if training, or evaluating dev, needs more memory than is free.
 
-    The system would kill the process without a word. Of several workers each computes its share of
-    a batch. A GPU's memory is not counted: when that is full, TensorFlow says so.
+    Each of several workers computes its share of a batch. A GPU's memory is not checked: TensorFlow
+    reports when it is full.
     """
     if tf.config.list_physical_devices("GPU"):
         return
@@ -73,10 +73,10 @@ def check(
 
 
 def available() -> int:
-    """Return the bytes of memory that this process may still have, as machine and cgroups say."""
+    """Return the bytes of memory that this process can still get, by /proc and cgroups."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path, number in _MEMORY_LIMITS.items():
-        with contextlib.suppress(OSError):  # there is no such file
-            if found := re.search(number, pathlib.Path(path).read_text("ascii")):
-                limits.append(int(found[1]) * (1024 if found[2] else 1))
+        with contextlib.suppress(OSError):  # the file does not exist
+            if match := re.search(number, pathlib.Path(path).read_text("ascii")):
+                limits.append(int(match[1]) * (1024 if match[2] else 1))
     return min(limits)

@@ -6,8 +6,9 @@ beside the uncorrected root, as in tensor2tensor and in Keras:
     rate = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t)
     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2;  w = w - rate m / (sqrt(v) + eps)
 
-An update that must not happen is made with g = 0, beta1 = beta2 = 1 and no rate, which changes
-nothing: a branch would keep the host waiting until the device knows which way to go.
+An update without a finite gradient is left out. On a GPU it is made with g = 0, beta1 = beta2 = 1
+and no rate, which changes nothing: a branch would keep the host waiting for the device. On a CPU a
+branch saves a pass over the gradients, 2 % of a step.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ import tensorflow as tf
 
 
 class Adam:
-    """Adam over named variables; made inside the strategy's scope."""
+    """Adam over named variables; created inside the strategy's scope."""
 
     def __init__(
         self, variables: Mapping[str, tf.Variable], *, beta1: float, beta2: float, epsilon: float
@@ -25,6 +26,7 @@ class Adam:
         self._beta1 = beta1
         self._beta2 = beta2
         self._epsilon = epsilon
+        self._branches = not tf.config.list_physical_devices("GPU")
         self._m = {name: _zeros_like(v, f"{name}/m") for name, v in variables.items()}
         self._v = {name: _zeros_like(v, f"{name}/v") for name, v in variables.items()}
 
@@ -43,8 +45,16 @@ class Adam:
     ) -> None:
         """Update every variable; `step` counts updates from 1 (float32). Call in a replica.
 
-        Where `is_valid`, a boolean [], is given and false, nothing changes.
+        If `is_valid`, a boolean [], is false, nothing changes.
         """
+        if is_valid is not None and self._branches:
+
+            def update() -> bool:
+                self.apply(gradients, learning_rate=learning_rate, step=step)
+                return True
+
+            tf.cond(is_valid, update, lambda: False)
+            return
         beta1, beta2 = self._beta1, self._beta2
         if is_valid is not None:
             learning_rate = tf.where(is_valid, learning_rate, 0.0)

@@ -1,10 +1,13 @@
-"""Before the training loop: whether problem, data, hparams, options and machine go together.
+"""Before the training loop: do problem, data, hyperparameters, options and machine fit together?
 
 All that can be refused is refused here, with one line, before anything is written.
 """
 
 import contextlib
+import dataclasses
 import pathlib
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -16,8 +19,42 @@ from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
 from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
-from t2t_lite.train import devices, memory, trainer
+from t2t_lite.train import devices, memory
 from t2t_lite.train import options as trainer_options
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A training that was checked and has not begun.
+
+    Attributes:
+      task: of the problem, with the vocabulary of the data.
+      directory: the output_dir.
+      run: what the output_dir records.
+      remarks: lines to show before training.
+    """
+
+    problem: problems.Problem
+    task: tasks.Task
+    data_dir: str | pathlib.Path
+    vocabulary_path: pathlib.Path
+    directory: pathlib.Path
+    hparams: config.HParams
+    run: output_dir.Run
+    options: trainer_options.TrainerOptions
+    strategy: tf.distribute.Strategy
+    remarks: Sequence[str] = ()
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes the output_dir."""
+        return devices.is_chief(self.strategy)
+
+    def shared_settings(self) -> dict[str, Any]:
+        """Return the settings that all workers must have in common."""
+        settings = dataclasses.asdict(self.hparams) | dataclasses.asdict(self.run)
+        del settings["data_dir"], settings["versions"]
+        return settings
 
 
 def prepare(
@@ -28,27 +65,27 @@ def prepare(
     hparams: config.HParams,
     hparams_set: str,
     options: trainer_options.TrainerOptions,
-) -> trainer.Training:
-    """Make the model for an output_dir `directory`; `Training.run` makes or opens that.
+) -> Setup:
+    """Check a training in the output_dir `directory`; nothing is written.
 
     Raises UserError for data of another problem, an output_dir with other settings, and hparams or
-    options that do not go with the problem or the machine; nothing is written then.
+    options that do not fit the problem or the machine.
     """
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     tf.config.experimental.enable_tensor_float_32_execution(options.tf32)
     data = manifest.load(data_dir, problem)
     task = catalog.task_class(problem.task)(any_vocabulary.load(data.vocabulary_path))
-    _check_vocabularies(task, hparams)
+    has_one = _is_shared(task.vocabulary)
+    config.check(
+        hparams,
+        is_parser=task.grammar is not None,
+        source_vocab_size=0 if has_one else task.vocabulary.size,
+    )
     if problem.is_reversed and task.vocabulary.targets is not task.vocabulary:
         raise errors.UserError(
-            f"{data_dir} has a vocabulary for each side, which {problem.name} would exchange: "
-            f"generate {problem.base_name} from files with the sides in each other's place"
-        )
-    if hparams.next_word and task.grammar is None:
-        raise errors.UserError(
-            f"next_word is for parsing problems, and {problem.name} is not one: take another "
-            "--hparams_set or add --hparams=next_word=0"
+            f"{data_dir} has a vocabulary for each side, which {problem.name} would swap: "
+            f"generate {problem.base_name} from files with the two sides swapped"
         )
     strategy = devices.strategy(options.strategy)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
@@ -74,36 +111,36 @@ def prepare(
         vocab_size=run.vocab_size,
         workers=devices.num_workers(strategy),
     )
-    return trainer.Training(
-        problem,
-        task,
+    remarks = []
+    if run.precision == "bfloat16" and devices.precision("auto") != "bfloat16":
+        remarks.append(
+            "this hardware has no bfloat16: --precision=auto in another --output_dir is faster here"
+        )
+    return Setup(
+        problem=problem,
+        task=task,
         data_dir=data_dir,
-        directory=directory,
+        vocabulary_path=data.vocabulary_path,
+        directory=pathlib.Path(directory),
         hparams=hparams,
         run=run,
         options=options,
         strategy=strategy,
+        remarks=remarks,
     )
 
 
-def _check_vocabularies(task: tasks.Task, hparams: config.HParams) -> None:
-    """Raise UserError where sides have vocabularies of their own, and hparams do not say so."""
-    source, target = task.vocabulary, task.vocabulary.targets
-    # Two that cut texts in other ways may have the same pieces.
-    is_one = target is source or _pieces(source) == _pieces(target)
-    if is_one and hparams.source_vocab_size:
-        raise errors.UserError(
-            "the data have one vocabulary for both sides: add --hparams=source_vocab_size=0"
-        )
-    if not is_one and hparams.source_vocab_size != source.size:
-        raise errors.UserError(
-            "the data have a vocabulary for each side: add "
-            f"--hparams=embeddings=separate,source_vocab_size={source.size}"
-        )
+def _is_shared(source: vocabularies.Vocabulary) -> bool:
+    """Return whether both sides have the same subwords, even if they cut texts in other ways."""
+    target = source.targets
+    return target is source or (
+        source.size == target.size
+        and all(source.piece(token) == target.piece(token) for token in range(source.size))
+    )
 
 
 def _check_steps(directory: str | pathlib.Path, train_steps: int) -> None:
-    """Raise UserError where more steps than these are done."""
+    """Raise UserError if the run has more steps than `train_steps` already."""
     done = [step for step, _ in checkpoint.list_checkpoints(directory)]
     if done and done[-1] > train_steps:
         raise errors.UserError(
@@ -113,17 +150,13 @@ def _check_steps(directory: str | pathlib.Path, train_steps: int) -> None:
 
 
 def _fingerprint(warm_start_from: str | None) -> str | None:
-    """Return what tells the weights of a warm start from any others; None where there are none."""
+    """Return a text that identifies the weights of a warm start; None if there are none."""
     with contextlib.suppress(errors.UserError):
         return warm_start_from and checkpoint.fingerprint(checkpoint.resolve(warm_start_from))
 
 
-def _pieces(vocab: vocabularies.Vocabulary) -> list[str]:
-    return [vocab.piece(token) for token in range(vocab.size)]
-
-
 def _precision(choice: str, directory: str | pathlib.Path) -> str:
-    """Return the precision that is asked for; "auto" continues a run as it was begun."""
+    """Return the precision that was asked for; "auto" keeps that of a run that is resumed."""
     path = pathlib.Path(directory)
     if choice == "auto" and (path / output_dir.RUN_FILE).exists():
         existing = output_dir.read(path)

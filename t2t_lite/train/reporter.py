@@ -1,11 +1,11 @@
-"""What people see while a model trains: a bar or plain lines, and TensorBoard.
+"""Progress of a training: a bar or plain lines, and TensorBoard.
 
-The scalars carry the names that tensor2tensor's users know where these exist: "loss",
-"learning_rate", "global_step/sec", and "metrics-<problem>/targets/..." for the dev split.
+The scalars have tensor2tensor's names: "loss", "learning_rate", "global_step/sec", and
+"metrics-<problem>/targets/..." for the dev split.
 
-The loss shown is a running mean: batches hold sentences of one length, and long ones are harder,
-so that the loss of a single batch says more about its length than about the model. So are the
-speeds, and the time left, which count training alone: no compilation, evaluation or saving.
+The loss shown is a running mean: a batch holds sentences of one length, so its own loss says more
+about that length than about the model. Speeds and the time left are running means too, of training
+alone, without compilation, evaluation and saving.
 """
 
 import math
@@ -19,17 +19,17 @@ from t2t_lite import progress
 
 _DECAY = 0.99  # of the running means, a step
 _SUMMARY_STEPS = 100  # between two points of TensorBoard's curves
-_SHOWN_STEPS = 100  # after a shape was compiled, in which lines tell how many there are
+_SHOWN_STEPS = 100  # after a shape was compiled, in which lines show the number of shapes
 
 
 class RunningMean:
-    """A mean in which the last hundred steps, about, count; NaN before the first."""
+    """A mean over about the last hundred steps; NaN before the first."""
 
     def __init__(self) -> None:
         self._sum = self._weight = 0.0
 
     def add(self, amount: float, weight: float = 1.0) -> None:
-        """Add an amount, such as tokens, for so much weight, such as seconds."""
+        """Add an amount, such as tokens, with a weight, such as seconds."""
         self._sum = _DECAY * self._sum + amount
         self._weight = _DECAY * self._weight + weight
 
@@ -40,11 +40,11 @@ class RunningMean:
 
 
 class Reporter:
-    """Reports one run; TensorBoard's event files go to the output_dir, dev figures to `eval/`.
+    """Reports one run; TensorBoard's events go to the output_dir, those of dev to its `eval/`.
 
     Args:
       directory: the output_dir; None: no events.
-      stream: where progress is shown; None: nowhere.
+      stream: for the progress; None: it is not shown.
       first_step, last_step: the updates of this run are first_step + 1 ... last_step.
     """
 
@@ -67,10 +67,10 @@ class Reporter:
         self._shapes, self._last_compiled = 0, 0
 
     def compiled(self, step: int, shape: str, seconds: float) -> None:
-        """Report that an update was compiled first, for a shape of batch that is new.
+        """Report that an update was compiled first, for a new shape of batch.
 
-        The first has a line. Of the others, which are as many as there are shapes, the lines of
-        the next hundred updates tell the number.
+        The first shape has a line of its own. For the others, the lines of the next hundred updates
+        show the number of shapes.
         """
         self._shapes, self._last_compiled = self._shapes + 1, step
         if self._shapes == 1:
@@ -85,9 +85,9 @@ class Reporter:
         """Report an update.
 
         Args:
-          loss: of its batch; one that is not finite stays out of the mean.
+          loss: of its batch; left out of the mean if it is not finite.
           tokens: its real source and target tokens.
-          seconds: what it took; None where it was compiled first, which is no speed.
+          seconds: its duration; None if it was compiled first.
         """
         if math.isfinite(loss):
             self._loss.add(loss)
@@ -114,7 +114,7 @@ class Reporter:
                 tf.summary.scalar("tokens/sec", self._tokens_per_second.value)
 
     def evaluation(self, step: int, problem: str, values: Mapping[str, float], text: str) -> None:
-        """Report figures of the dev split, and a line about them."""
+        """Report scores of the dev split, and a line about them."""
         with self._eval_events.as_default(step=step):
             for name, value in values.items():
                 tf.summary.scalar(f"metrics-{problem}/targets/{name}", value)
@@ -122,7 +122,7 @@ class Reporter:
 
     @property
     def reader_has_left(self) -> bool:
-        """Whether nobody reads what is shown any more."""
+        """Whether the reader of the progress has closed it."""
         return self._progress.reader_has_left
 
     def line(self, text: str) -> None:

@@ -22,7 +22,7 @@ class Throughput:
         self._seconds = 0.0
 
     def add(self, batch: Mapping[str, tf.Tensor], *, seconds: float | None) -> int:
-        """Count a step and return its real tokens; `seconds` is None where it was compiled."""
+        """Count a step and return its real tokens; `seconds` is None if it was compiled first."""
         sides = [batch[side].numpy() for side in SIDES]  # on the host, where the pipeline made them
         tokens = sum(int(np.count_nonzero(ids)) for ids in sides)
         if "tokens" in batch:  # the rows of other workers are not in it

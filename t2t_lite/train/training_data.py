@@ -1,4 +1,4 @@
-"""What a training reads: its batches, how far they are taken, and whether they stay the same."""
+"""The data of a training: batches, the position in them, a check that they stay the same."""
 
 import collections
 import itertools
@@ -19,15 +19,15 @@ class TrainingData:
     Of several workers each reads its own rows of a batch only.
 
     Args:
-      seed: of the data's order.
-      content: the training split's hash that the run records.
-      num_workers: that read the same batches.
-      rows_of: which rows of a batch of a shape are this worker's.
+      seed: for the data order.
+      content: the training split's hash, as the run records it.
+      num_workers: the number of workers that read the same batches.
+      rows_of: returns this worker's rows in a batch of a given shape.
 
     Attributes:
       batches: {"inputs": int32 [B, S], "targets": int32 [B, T], ...}, one by one.
-      position: what a tf.train.Checkpoint saves of how far they have been taken.
-      position_name: of the position's kind.
+      position: the iterator whose state a tf.train.Checkpoint saves.
+      position_name: the name of that kind of position.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class TrainingData:
         self.position = shared.position
 
     def pass_over(self, num_batches: int) -> None:
-        """Take that many batches and leave them."""
+        """Skip that many batches."""
         collections.deque(itertools.islice(self.position, num_batches), maxlen=0)
 
     def whole(self, batch: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
@@ -72,19 +72,18 @@ class TrainingData:
         return self.batches.whole(batch) if isinstance(self.batches, share.SharedBatches) else batch
 
     def check_unchanged(self, step: int) -> None:
-        """Raise UserError where the data were made anew meanwhile: they may have other ids."""
+        """Raise UserError if the data were generated again meanwhile: ids may have changed."""
         if self._times() == self._times_then:
             return
         if pipeline.content_hash(self._problem, self._data_dir, "train") != self._content:
             raise errors.UserError(
                 f"the data in {self._data_dir} were made anew while the training was at work, step "
-                f"{step} is not saved; earlier checkpoints are intact and go on with the data of "
-                "then"
+                f"{step} is not saved; earlier checkpoints are intact and resume with the old data"
             )
         self._times_then = self._times()
 
     def remarks(self) -> Iterator[str]:
-        """Yield how many of a step's tokens are no padding, and which pairs are left out."""
+        """Yield the mean number of real tokens a step, and the number of pairs left out."""
         limits = {"max_length": self._hparams.max_length}
         of = (self._problem, self._data_dir)
         shapes = pipeline.bucket_shapes(
@@ -100,7 +99,7 @@ class TrainingData:
             yield f"{too_long:,} training pairs have a side of more than {limit}: left out"
 
     def _times(self) -> list[float]:
-        """Return when the manifest or what stands for it, the shards' folder, last changed."""
+        """Return when the manifest and the data_dir last changed."""
         manifest_path = manifest.file_name(self._problem.base_name)
         paths = (self._data_dir / name for name in (manifest_path, "."))
         return [path.stat().st_mtime for path in paths if path.exists()]

@@ -84,8 +84,7 @@ def test_devices_and_micro_batches_change_nothing(plain, changes, kwargs):
 )
 def test_a_part_keeps_its_limit_where_one_row_does(rows, length, limit, parts):
     hparams = dataclasses.replace(TINY, max_tokens_per_device=limit)
-    ids = tf.zeros([rows, length], tf.int32)
-    assert _train_step(hparams)[0].micro_batches({"inputs": ids, "targets": ids}) == parts
+    assert _train_step(hparams)[0].parts(rows, length, length) == parts
 
 
 def test_the_loss_falls_and_is_traced_once_a_shape():

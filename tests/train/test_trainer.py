@@ -121,7 +121,7 @@ def test_an_interruption_changes_neither_the_last_checkpoints_nor_the_best(
     flags = ("--train_steps=5", "--save_checkpoints_steps=2", "--eval_frequency=3")
     arguments = tiny_training.arguments(tiny_data, tmp_path, *flags, "--keep_checkpoint_max=3")
 
-    def stop(_, step, __):
+    def stop(_, step, *__):
         return "SIGTERM" if step == 3 else None
 
     with monkeypatch.context() as patch:
@@ -235,8 +235,8 @@ def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
     shutil.copytree(tiny_data, data)
     update = trainers.Training.update
 
-    def update_and_overwrite(self, step, report, **more):
-        update(self, step, report, **more)
+    def update_and_overwrite(self, step, results, **more):
+        update(self, step, results, **more)
         path = data / "parallel_text.manifest.json"
         if step == 2:  # the same bytes, written again
             path.write_bytes(path.read_bytes())
@@ -253,14 +253,14 @@ def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
 def test_a_shard_that_goes_while_it_trains_is_named(tiny_data, tmp_path, capsys, monkeypatch):
     data = tmp_path / "data"
     shutil.copytree(tiny_data, data)
-    begin = trainers.Training._begin
+    resume = trainers.Training._resume
 
-    def begin_and_remove(self, stack):
+    def resume_and_remove(self, stack):
         for path in data.glob("*-train-*"):
             path.unlink()
-        return begin(self, stack)
+        return resume(self, stack)
 
-    monkeypatch.setattr(trainers.Training, "_begin", begin_and_remove)
+    monkeypatch.setattr(trainers.Training, "_resume", resume_and_remove)
     assert trainer.main(tiny_training.arguments(data, tmp_path / "run", "--train_steps=9")) == 1
     (line,) = [x for x in capsys.readouterr().err.splitlines() if "lacks" in x]
     assert "parallel_text-train-00000-of-00001" in line

@@ -24,7 +24,7 @@ def test_a_warm_start_is_from_weights_of_this_vocabulary_that_fit(
     assert not (tmp_path / "run").exists()
     heads = f"--hparams={tiny_training.HPARAMS},num_heads=4,d_k=4,d_v=4"  # the same shapes
     assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path / "run", *start), heads]) == 0
-    assert "the model is another one: num_heads 2 -> 4, d_k 8 -> 4" in capsys.readouterr().err
+    assert "the model differs: num_heads 2 -> 4, d_k 8 -> 4" in capsys.readouterr().err
 
 
 def test_a_run_goes_on_from_its_own_weights_and_not_for_another_warm_start(
@@ -52,4 +52,4 @@ def test_warm_start_lists_what_fits_and_what_does_not(tiny_data, trained, tmp_pa
     assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
     error = capsys.readouterr().err
     assert "warm start: 20 of 26 weights" in error
-    assert "keep their random start: decoder_0/feed_forward/bias_1" in error
+    assert "newly initialised: decoder_0/feed_forward/bias_1" in error
