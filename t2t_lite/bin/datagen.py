@@ -19,7 +19,7 @@ from t2t_lite.data import options
 from t2t_lite.text import cleaning
 
 if TYPE_CHECKING:
-    from t2t_lite.data import engine, manifest
+    from t2t_lite.data import data_dir, engine
 
 FLAGS = command.new_flags()
 command.define_strings(
@@ -59,7 +59,7 @@ def _generate() -> None:
     if was_there:
         print(f"{file} exists already: --overwrite replaces the data", file=sys.stderr)
     if remote.is_remote(FLAGS.data_dir):
-        names = [*(entry["name"] for entry in made.files()), manifest.file_name(made.problem)]
+        names = [*(entry["name"] for entry in made.files()), manifest.file_name(problem.base_name)]
         remote.send(FLAGS.data_dir, names, FLAGS.tmp_dir)
     for line in _summary(made):
         print(line)
@@ -88,7 +88,7 @@ def _stages() -> Iterator["engine.Progress"]:
         yield show
 
 
-def _summary(made: "manifest.Manifest") -> list[str]:
+def _summary(made: "data_dir.Data") -> list[str]:
     """Return lines with the sizes of splits and vocabulary."""
     lines = []
     for split, entry in made.splits.items():
@@ -108,7 +108,7 @@ def _summary(made: "manifest.Manifest") -> list[str]:
         if entry.get("not_utf8"):
             line += f", {entry['not_utf8']:,} with bytes that are not UTF-8 (replaced)"
         lines.append(line)
-    fit = made.vocabulary
+    fit = made.vocabulary_file
     line = (
         f"vocabulary: {fit['size']:,} entries, {fit['subwords_per_word']:.2f} subwords a word, "
         f"{100 * fit['byte_subwords_share']:.3g} % of them bytes"

@@ -175,15 +175,15 @@ def _stream(model: "translator.Translator") -> None:
 
 def _decode_split(model: "translator.Translator") -> None:
     """Decode a split from the problem's raw text and print its scores."""
-    from t2t_lite.data import manifest, remote
+    from t2t_lite.data import data_dir, remote
     from t2t_lite.decode import files
     from t2t_lite.run import output_dir
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
     scorer = model.task.scorer(FLAGS.target_language or problem.target_language)
-    data_dir = remote.local(FLAGS.data_dir or run.data_dir)
-    text = manifest.problem_text(data_dir, problem, FLAGS.split)
+    folder = remote.local(FLAGS.data_dir or run.data_dir)
+    text = data_dir.read(folder, problem).text(FLAGS.split)
     target, total = FLAGS.decode_to_file, len(text.sources)
     decoding = files.Decoding(model)
     with _progress() as show:

@@ -112,13 +112,13 @@ def _check_flags() -> None:
     command.refuse(mistakes)
 
 
-def _references(problem_name: str, data_dir: str) -> dict[str, str]:
+def _references(problem_name: str, folder: str) -> dict[str, str]:
     """Return the split's references by source; none if the data are missing."""
-    from t2t_lite.data import manifest, remote
+    from t2t_lite.data import data_dir, remote
 
     try:
-        data_dir = remote.local(data_dir)
-        text = manifest.problem_text(data_dir, registry.problem(problem_name), FLAGS.split)
+        data = data_dir.read(remote.local(folder), registry.problem(problem_name))
+        text = data.text(FLAGS.split)
     except errors.UserError as error:
         if FLAGS.data_dir:
             raise

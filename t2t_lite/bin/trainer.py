@@ -83,7 +83,7 @@ def _train() -> int:
     problem = registry.problem(FLAGS.problem)
     hparams = _hparams_set()
     with command.quiet_import():
-        from t2t_lite.data import remote
+        from t2t_lite.data import data_dir, remote
         from t2t_lite.tasks import catalog
         from t2t_lite.train import preparation, trainer
     hparams = dataclasses.replace(hparams, **catalog.task_class(problem.task).decoding_defaults)
@@ -91,8 +91,7 @@ def _train() -> int:
     if FLAGS.train_steps:
         hparams = dataclasses.replace(hparams, train_steps=FLAGS.train_steps)
     setup = preparation.prepare(
-        problem,
-        data_dir=remote.local(FLAGS.data_dir),
+        data_dir.read(remote.local(FLAGS.data_dir), problem),
         directory=FLAGS.output_dir,
         hparams=hparams,
         hparams_set=FLAGS.hparams_set,

@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 
 from t2t_lite import errors, locks, machine
+from t2t_lite.data import data_dir as data_dirs
 from t2t_lite.data import engine as engines
-from t2t_lite.data import manifest, resuming, shards, spill
+from t2t_lite.data import lengths, manifest, resuming, shards, spill
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.data import reader as readers
@@ -49,8 +50,8 @@ def generate(
     progress: engines.Progress = lambda stage, done, total: None,
     chunk_pairs: int = 20_000,
     **changes: Any,
-) -> manifest.Manifest:
-    """Make a problem's data in `data_dir`, or finish making them, and return the manifest.
+) -> data_dirs.Data:
+    """Make a problem's data in `data_dir`, or finish making them, and return them.
 
     `changes` are fields of GeneratorOptions. The bytes follow from raw text, options and seed,
     whatever `num_workers` and `chunk_pairs` (pairs of a task) are. Data that are there already are
@@ -328,7 +329,7 @@ def _refuse_nothing(job: spill.Job) -> None:
 
 def _finish(
     job: spill.Job, read: readers.Reader, vocab, request: dict[str, Any], name: str | None
-) -> manifest.Manifest:
+) -> data_dirs.Data:
     """Write the vocabulary (`name`: of one that was given), the other splits and, last of all, the
     manifest."""
     vocab_size = request["options"]["vocab_size"]
@@ -337,11 +338,11 @@ def _finish(
         file.write(vocab.model_bytes)
     counts, dropped = _chunk_totals(job)
     train = _train_entry(job, counts, dropped)
-    finished = manifest.Manifest(
-        problem=job.base_name,
-        data_dir=job.data_dir,
+    finished = data_dirs.Data(
+        problem=read.problem,
+        folder=job.data_dir,
         versions=resuming.versions(),
-        vocabulary=_vocabulary_entry(counts, vocab_path, vocab),
+        vocabulary_file=_vocabulary_entry(counts, vocab_path, vocab),
         splits={"train": train, **_write_other_splits(job, read, vocab)},
         **request,
     )
@@ -352,7 +353,7 @@ def _finish(
                 f"{job.data_dir} {difference} after it was written: the same command writes it "
                 "again; does another process, or the disk, change files there?"
             )
-    manifest.save(finished)
+    finished.save()
     return finished
 
 
@@ -372,7 +373,7 @@ def _train_entry(job: spill.Job, counts: dict[str, int], dropped: dict[str, int]
         "source_tokens": sum(report["source_tokens"] for report in reports),
         "target_tokens": sum(report["target_tokens"] for report in reports),
         "shards": [report["shard"] for report in reports],
-        "lengths": [[*lengths, pairs[lengths]] for lengths in sorted(pairs)],
+        "lengths": [[*cell, pairs[cell]] for cell in sorted(pairs)],
         **({"overlong": overlong[:_MAX_NAMED]} if overlong else {}),
     }
 
@@ -410,14 +411,14 @@ def _write_other_splits(job: spill.Job, read: readers.Reader, vocab) -> dict[str
         references = [sample.get("reference", sample["targets"]) for sample in samples]
         for text_path, side in zip(text, (sides[0], references)):
             text_files.write_lines(text_path, side)
-        lengths = [np.array([len(one) for one in side], np.int64) for side in ids]
+        tokens = [np.array([len(one) for one in side], np.int64) for side in ids]
         entries[split] = {
             "pairs": len(samples),
-            "source_tokens": int(lengths[0].sum()),
-            "target_tokens": int(lengths[1].sum()),
+            "source_tokens": int(tokens[0].sum()),
+            "target_tokens": int(tokens[1].sum()),
             "text": [manifest.file_entry(text_path) for text_path in text],
             "shards": [{**manifest.file_entry(path), "records": len(samples)}],
-            "lengths": manifest.histogram(*lengths),
+            "lengths": lengths.histogram(*tokens),
         }
         overlong = [i for i, pair in enumerate(zip(*sides), 1) if cleanings.is_overlong(*pair)]
         if overlong:
@@ -428,10 +429,8 @@ def _write_other_splits(job: spill.Job, read: readers.Reader, vocab) -> dict[str
 
 
 def _vocabulary_entry(counts: dict[str, int], path: pathlib.Path, vocab) -> dict[str, Any]:
-    entry = manifest.file_entry(path)
     return {
-        "file": entry.pop("name"),
-        **entry,
+        **manifest.file_entry(path),
         **({"source_size": vocab.size} if vocab.size != vocab.targets.size else {}),
         "size": vocab.targets.size,
         "subwords_per_word": round(counts["subwords"] / counts["words"], 4),

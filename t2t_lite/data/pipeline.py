@@ -3,11 +3,11 @@
     shards --shuffle, interleave--> records --shuffle, parse--> blocks of pairs --by tokens-->
         {"inputs": int32 [B, S], "targets": int32 [B, T]}, zeros where there is no token
 
-with one (B, S, T) for each bucket (see `bucket_shapes` and token_batches). What a pair needs is
-done to a block of them at once, because a call for each costs several times as much as the work
-itself. The whole state is the iterator's, so a tf.train.Checkpoint of it resumes exactly:
+with one (B, S, T) for each bucket (see `bucket_shapes` and token_batches). A block of pairs is
+handled at once, because a call for each pair costs several times as much as the work itself. The
+iterator has the whole state, so a tf.train.Checkpoint of it resumes exactly:
 
-    iterator = iter(pipeline.train_batches(problem, data_dir, batch_tokens=25_000, seed=1))
+    iterator = iter(pipeline.train_batches(data, batch_tokens=25_000, max_length=256, seed=1))
     checkpoint = tf.train.Checkpoint(model=model, iterator=iterator)
 
 Legend: B batch, S source length, T target length.
@@ -16,18 +16,14 @@ Legend: B batch, S source length, T target length.
 import collections
 import contextlib
 import functools
-import hashlib
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite import errors
-from t2t_lite.data import buckets, manifest, shards, token_batches
-from t2t_lite.data import problem as problems
+from t2t_lite.data import buckets, data_dir, lengths, shards, token_batches
 
 DEFAULT_MAX_BUCKETS = 24  # captions take 20 to be 93 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
@@ -38,12 +34,9 @@ FEATURES = {  # of a record
     side: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for side in ("inputs", "targets")
 }
 
-Path = str | os.PathLike[str]
-
 
 def bucket_shapes(
-    problem: problems.Problem,
-    data_dir: Path,
+    data: data_dir.Data,
     *,
     batch_tokens: int,
     max_length: int,
@@ -55,24 +48,19 @@ def bucket_shapes(
     `max_buckets`. A batch has at most `batch_tokens` tokens of each side, padding included, and a
     multiple of 8 rows where that many fit.
     """
-    table = _train_lengths(problem, data_dir, max_length)
-    sizes = buckets.choose(table, max_buckets=max_buckets)
+    sizes = data.bucket_sizes(max_length=max_length, max_buckets=max_buckets)
     return [token_batches.shape(size, batch_tokens) for size in sizes]
 
 
 def mean_tokens(
-    problem: problems.Problem,
-    data_dir: Path,
-    shapes: Sequence[token_batches.Shape],
-    *,
-    max_length: int,
+    data: data_dir.Data, shapes: Sequence[token_batches.Shape], *, max_length: int
 ) -> tuple[float, float]:
     """Return the real source and target tokens of a batch of these shapes, on average.
 
     A batch has at most `batch_tokens` of each side; what is less is padding, of which the shorter
     side has more.
     """
-    table = _train_lengths(problem, data_dir, max_length)
+    table = data.train_lengths(max_length)
     smallest = buckets.smallest(table, [shape[1:] for shape in shapes])
     rows = np.array([shape.batch for shape in shapes])[smallest]
     batches = (table[:, 2] / rows).sum()
@@ -80,9 +68,14 @@ def mean_tokens(
     return float(source), float(target)
 
 
+def count_too_long(data: data_dir.Data, max_length: int) -> int:
+    """Count the training pairs that batches leave out, from the histogram of lengths."""
+    table = data.lengths("train")
+    return int(table[lengths.is_too_long(table, max_length), 2].sum())
+
+
 def train_batches(
-    problem: problems.Problem,
-    data_dir: Path,
+    data: data_dir.Data,
     *,
     batch_tokens: int,
     max_length: int,
@@ -95,19 +88,25 @@ def train_batches(
     order; a batch may reach from one epoch into the next.
     """
     shapes = bucket_shapes(
-        problem,
-        data_dir,
-        batch_tokens=batch_tokens,
-        max_length=max_length,
-        max_buckets=max_buckets,
+        data, batch_tokens=batch_tokens, max_length=max_length, max_buckets=max_buckets
     )
-    blocks = _training_blocks(problem, data_dir, max_length, seed)
+    data.check_files()
+    names = [path.name for path in data.shards("train")]
+    read = functools.partial(_read_shard, folder=str(data.folder))
+    records = in_training_order(names, read, seed=seed)
+
+    def drop_long(block: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
+        longest = tf.maximum(block["inputs"].row_lengths(), block["targets"].row_lengths())
+        return {
+            side: tf.ragged.boolean_mask(ids, longest <= max_length) for side, ids in block.items()
+        }
+
+    blocks = _blocks(records, data).map(drop_long)
     return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
 def eval_batches(
-    problem: problems.Problem,
-    data_dir: Path,
+    data: data_dir.Data,
     split: str,
     *,
     batch_tokens: int,
@@ -120,22 +119,15 @@ def eval_batches(
     share one more.
     """
     shapes = bucket_shapes(
-        problem,
-        data_dir,
-        batch_tokens=batch_tokens,
-        max_length=max_length,
-        max_buckets=max_buckets,
+        data, batch_tokens=batch_tokens, max_length=max_length, max_buckets=max_buckets
     )
-    split = problem.split(split)
-    loaded = manifest.load(data_dir, problem)
-    loaded.check_files()
-    table = loaded.lengths(split, is_reversed=problem.is_reversed)
-    unfit = buckets.unfit(table, [shape[1:] for shape in shapes])
+    data.check_files()
+    unfit = buckets.unfit(data.lengths(split), [shape[1:] for shape in shapes])
     if len(unfit):
         source, target, _ = unfit.max(0).tolist()
         shapes.append(token_batches.shape((source, target), batch_tokens))
-    paths = [str(path) for path in loaded.shards(split)]
-    blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), problem)
+    paths = [str(path) for path in data.shards(split)]
+    blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), data)
     return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
@@ -145,37 +137,11 @@ def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
     return real / sum(int(tf.size(batch[key])) for batch in batches for key in batch)
 
 
-def count_too_long(problem: problems.Problem, data_dir: Path, max_length: int) -> int:
-    """Count the training pairs that batches leave out.
-
-    From the manifest's histogram, whose long lengths are rounded up: a few pairs just over a limit
-    that is no such length are not in the count.
-    """
-    table = manifest.load(data_dir, problem).lengths("train", is_reversed=problem.is_reversed)
-    limit = manifest.round_length(np.array(max_length))
-    return int(table[table[:, :2].max(axis=1) > limit, 2].sum())
-
-
-def content_hash(problem: problems.Problem, data_dir: Path, split: str) -> str:
-    """Return a SHA-256 of what a split holds: of the hashes of the vocabulary and its shards.
-
-    tensor2tensor's files have no hashes in a manifest: their names and sizes stand for them.
-    """
-    loaded = manifest.load(data_dir, problem)
-    names = {path.name for path in (*loaded.shards(split), loaded.vocabulary_path)}
-    files = [
-        (entry["name"], entry["bytes"], entry.get("sha256"))
-        for entry in loaded.files()
-        if entry["name"] in names
-    ]
-    return hashlib.sha256(json.dumps(sorted(files)).encode("utf-8")).hexdigest()
-
-
 @contextlib.contextmanager
-def explain_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
+def explain_damage(data: data_dir.Data) -> Iterator[None]:
     """Turn TensorFlow's error about a corrupt or lost shard into one that names file and record.
 
-    For what takes batches: with pipeline.explain_damage(problem, data_dir): batch = next(iterator)
+    with pipeline.explain_damage(data): batch = next(iterator)
     """
     try:
         yield
@@ -185,31 +151,10 @@ def explain_damage(problem: problems.Problem, data_dir: Path) -> Iterator[None]:
         tf.errors.NotFoundError,
         tf.errors.PermissionDeniedError,
     ) as error:
-        loaded = manifest.load(data_dir, problem)
-        loaded.check_files()
-        for path in itertools.chain.from_iterable(map(loaded.shards, loaded.splits)):
+        data.check_files()
+        for path in itertools.chain.from_iterable(map(data.shards, data.splits)):
             collections.deque(shards.read(path), maxlen=0)
         raise error
-
-
-def _training_blocks(
-    problem: problems.Problem, data_dir: Path, max_length: int, seed: int
-) -> tf.data.Dataset:
-    """Return endless blocks of shuffled pairs."""
-    loaded = manifest.load(data_dir, problem)
-    loaded.check_files()
-    names = [path.name for path in loaded.shards("train")]
-    records = in_training_order(
-        names, functools.partial(_read_shard, folder=str(loaded.data_dir)), seed=seed
-    )
-
-    def drop_long(block: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
-        longest = tf.maximum(block["inputs"].row_lengths(), block["targets"].row_lengths())
-        return {
-            side: tf.ragged.boolean_mask(ids, longest <= max_length) for side, ids in block.items()
-        }
-
-    return _blocks(records, problem).map(drop_long)
 
 
 def in_training_order(
@@ -252,33 +197,16 @@ def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(name[None]).flat_map(read)
 
 
-def _train_lengths(problem: problems.Problem, data_dir: Path, max_length: int) -> np.ndarray:
-    loaded = manifest.load(data_dir, problem)
-    table = loaded.lengths("train", is_reversed=problem.is_reversed).copy()
-    if loaded.splits["train"].get("lengths_sampled"):
-        table = np.concatenate([table, [[max_length, max_length, 1]]])
-    # The histogram's long lengths are rounded up, perhaps past the limit that the pair is within.
-    over = table[:, :2].max(1) > manifest.round_length(np.array(max_length))
-    table = table[~over]
-    table[:, :2] = np.minimum(table[:, :2], max_length)
-    if not len(table):
-        raise errors.UserError(
-            f"{data_dir}: no training pair of {problem.name} has at most max_length={max_length} "
-            "tokens a side"
-        )
-    return table
-
-
-def _blocks(records: tf.data.Dataset, problem: problems.Problem) -> tf.data.Dataset:
+def _blocks(records: tf.data.Dataset, data: data_dir.Data) -> tf.data.Dataset:
     """Return {"inputs", "targets"} of blocks of records, ragged int32 [block, None], as the problem
     reads them."""
-    inputs, targets = ("targets", "inputs") if problem.is_reversed else ("inputs", "targets")
+    sides = ("targets", "inputs") if data.problem.is_reversed else ("inputs", "targets")
 
     def parse(block: tf.Tensor) -> dict[str, tf.RaggedTensor]:
         parsed = tf.io.parse_example(block, FEATURES)
         return {
-            "inputs": tf.cast(parsed[inputs], tf.int32),
-            "targets": tf.cast(parsed[targets], tf.int32),
+            name: tf.cast(parsed[side], tf.int32)
+            for name, side in zip(("inputs", "targets"), sides)
         }
 
     return records.map(parse)

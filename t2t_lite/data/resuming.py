@@ -12,6 +12,7 @@ import shutil
 from typing import Any
 
 from t2t_lite import errors
+from t2t_lite.data import data_dir as data_dirs
 from t2t_lite.data import manifest, shards
 from t2t_lite.data import problem as problems
 from t2t_lite.text import text_files
@@ -23,14 +24,14 @@ def existing(
     request: dict[str, Any],
     *,
     hashes: bool = False,
-) -> manifest.Manifest | None:
+) -> data_dirs.Data | None:
     """Return the finished data if they are what is asked for; None if there are none.
 
     Their files are checked, with `hashes` whole and otherwise by their sizes.
     """
     if not (data_dir / manifest.file_name(problem.base_name)).exists():
         return None
-    finished = manifest.load(data_dir, problem)
+    finished = data_dirs.read(data_dir, problem)
     made_from = {"options": finished.options, "raw_files": finished.raw_files}
     _refuse_difference(f"{data_dir} holds {problem.base_name}", made_from, request)
     finished.check_files(hashes=hashes)

@@ -20,8 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.data import manifest, pipeline, shards, token_batches
-from t2t_lite.data import problem as problems
+from t2t_lite.data import data_dir, pipeline, shards, token_batches
 from t2t_lite.text import text_files
 
 _BLOCK = 4096  # records that are measured together
@@ -80,13 +79,12 @@ class Index:
         return self._files[shard]
 
 
-def index(problem: problems.Problem, data_dir: pipeline.Path) -> Index:
+def index(data: data_dir.Data) -> Index:
     """Return the index of a training split: the one beside its shards, or made anew."""
-    loaded = manifest.load(data_dir, problem)
-    loaded.check_files()
-    paths = loaded.shards("train")
-    content = pipeline.content_hash(problem, data_dir, "train")
-    kept = pathlib.Path(data_dir) / f"{problem.base_name}-train.index.npz"
+    data.check_files()
+    paths = data.shards("train")
+    content = data.content_hash("train")
+    kept = data.folder / f"{data.problem.base_name}-train.index.npz"
     try:
         with np.load(kept) as arrays:
             if str(arrays["content"]) == content:
@@ -143,8 +141,7 @@ class SharedBatches:
 
     def __init__(
         self,
-        problem: problems.Problem,
-        data_dir: pipeline.Path,
+        data: data_dir.Data,
         *,
         batch_tokens: int,
         max_length: int,
@@ -152,10 +149,11 @@ class SharedBatches:
         seed: int,
         rows_of: RowsOf,
     ):
-        sizes = {"batch_tokens": batch_tokens, "max_length": max_length}
-        self._shapes = pipeline.bucket_shapes(problem, data_dir, **sizes, max_buckets=max_buckets)
-        self._index = index(problem, data_dir)
-        sides = [1, 0] if problem.is_reversed else [0, 1]
+        self._shapes = pipeline.bucket_shapes(
+            data, batch_tokens=batch_tokens, max_length=max_length, max_buckets=max_buckets
+        )
+        self._index = index(data)
+        sides = [1, 0] if data.problem.is_reversed else [0, 1]
         self._lengths = self._index.lengths[:, sides]
         self._sides = [("inputs", "targets")[side] for side in sides]
         self._rows_of = rows_of

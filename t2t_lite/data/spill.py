@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from t2t_lite.data import manifest, shards
+from t2t_lite.data import lengths, manifest, shards
 from t2t_lite.text import any_vocabulary, cleaning, text_files, vocabulary
 
 _BATCH = 2_000  # pairs that are encoded together: their lists of ids are the peak of memory
@@ -126,7 +126,7 @@ def gather_shard(job: Job, shard: int) -> None:
     report = {
         "shard": {**manifest.file_entry(path), "records": len(kept)},
         "duplicates": len(index) - len(kept),
-        "lengths": manifest.histogram(index["source"][kept], index["target"][kept]),
+        "lengths": lengths.histogram(index["source"][kept], index["target"][kept]),
         "source_tokens": int(index["source"][kept].sum()),
         "target_tokens": int(index["target"][kept].sum()),
     }

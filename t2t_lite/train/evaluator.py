@@ -1,14 +1,12 @@
 """Scores of the dev split while a model trains: likelihood and real decoding."""
 
-import pathlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.data import manifest, pipeline
-from t2t_lite.data import problem as problems
+from t2t_lite.data import data_dir, pipeline
 from t2t_lite.decode import translator
 from t2t_lite.model import transformer
 from t2t_lite.tasks import task as tasks
@@ -56,16 +54,14 @@ class Evaluator:
 
     def __init__(
         self,
-        problem: problems.Problem,
-        data_dir: str | pathlib.Path,
+        data: data_dir.Data,
         model: transformer.Transformer,
         *,
         hparams: config.HParams,
         task: tasks.Task,
         sentences: int,
     ):
-        self._problem = problem
-        self._data_dir = data_dir
+        self._data = data
         self._hparams = hparams
         self._task = task
         ids = tf.TensorSpec([None, None], tf.int32)
@@ -75,17 +71,16 @@ class Evaluator:
             autograph=False,
         )
         self._translator = translator.Translator(model, task)
-        text = manifest.problem_text(data_dir, problem, "dev")
+        text = data.text("dev")
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
-        self.is_empty = manifest.load(data_dir, problem).pairs("dev") == 0
+        self.is_empty = data.pairs("dev") == 0
         self.measure = self._measure()
 
     def evaluate(self) -> Figures:
         """Return the scores of the model with its current weights."""
         counts, h = [0.0, 0.0, 0.0], self._hparams
         batches = pipeline.eval_batches(
-            self._problem,
-            self._data_dir,
+            self._data,
             "dev",
             # Small, because the logits of a batch are kept whole.
             batch_tokens=min(h.batch_tokens, h.max_tokens_per_device or 4096, 4096),
@@ -98,7 +93,7 @@ class Evaluator:
         return Figures(metrics.evaluation(*counts), self._decode())
 
     def _measure(self) -> dict[str, Any]:
-        dev = pipeline.content_hash(self._problem, self._data_dir, "dev")[:16]
+        dev = self._data.content_hash("dev")[:16]
         if not self._sources:
             return {"score": "loss", "dev": dev}
         decoding = self._translator.options

@@ -8,8 +8,7 @@ import re
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline
-from t2t_lite.data import problem as problems
+from t2t_lite.data import data_dir, pipeline
 from t2t_lite.train import cost, describe
 
 # Free memory by Linux, and a container's limit (cgroup version 2 and 1).
@@ -21,8 +20,7 @@ _MEMORY_LIMITS = {
 
 
 def check(
-    problem: problems.Problem,
-    data_dir: str | pathlib.Path,
+    data: data_dir.Data,
     *,
     hparams: config.HParams,
     vocab_size: int,
@@ -36,8 +34,7 @@ def check(
     if tf.config.list_physical_devices("GPU"):
         return
     shapes = pipeline.bucket_shapes(
-        problem,
-        data_dir,
+        data,
         batch_tokens=hparams.batch_tokens,
         max_length=hparams.max_length,
         max_buckets=hparams.max_buckets,
@@ -61,7 +58,7 @@ def check(
             f"here: lower {lower}"
         )
     # Dev is not cleaned and evaluated whole: one line of junk can be longer than any batch.
-    dev = manifest.load(data_dir, problem).lengths("dev", is_reversed=problem.is_reversed)
+    dev = data.lengths("dev")
     source, target, _ = dev.max(axis=0, initial=0).tolist()
     evaluation = cost.evaluation_bytes(hparams, vocab_size, source=source, target=target)
     if weights + evaluation > has:

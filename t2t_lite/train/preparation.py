@@ -12,12 +12,10 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline
-from t2t_lite.data import problem as problems
+from t2t_lite.data import data_dir
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
-from t2t_lite.text import any_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 from t2t_lite.train import devices, memory
 from t2t_lite.train import options as trainer_options
@@ -34,10 +32,8 @@ class Setup:
       remarks: lines to show before training.
     """
 
-    problem: problems.Problem
+    data: data_dir.Data
     task: tasks.Task
-    data_dir: str | pathlib.Path
-    vocabulary_path: pathlib.Path
     directory: pathlib.Path
     hparams: config.HParams
     run: output_dir.Run
@@ -58,9 +54,8 @@ class Setup:
 
 
 def prepare(
-    problem: problems.Problem,
+    data: data_dir.Data,
     *,
-    data_dir: str | pathlib.Path,
     directory: str | pathlib.Path,
     hparams: config.HParams,
     hparams_set: str,
@@ -74,8 +69,8 @@ def prepare(
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
     tf.config.experimental.enable_tensor_float_32_execution(options.tf32)
-    data = manifest.load(data_dir, problem)
-    task = catalog.task_class(problem.task)(any_vocabulary.load(data.vocabulary_path))
+    problem = data.problem
+    task = catalog.task_class(problem.task)(data.vocabulary)
     has_one = _is_shared(task.vocabulary)
     config.check(
         hparams,
@@ -84,7 +79,7 @@ def prepare(
     )
     if problem.is_reversed and task.vocabulary.targets is not task.vocabulary:
         raise errors.UserError(
-            f"{data_dir} has a vocabulary for each side, which {problem.name} would swap: "
+            f"{data.folder} has a vocabulary for each side, which {problem.name} would swap: "
             f"generate {problem.base_name} from files with the two sides swapped"
         )
     strategy = devices.strategy(options.strategy)
@@ -93,10 +88,10 @@ def prepare(
     run = output_dir.Run(
         problem=problem.name,
         task=problem.task,
-        data_dir=str(pathlib.Path(data_dir).resolve()),
-        data_sha256=pipeline.content_hash(problem, data_dir, "train"),
+        data_dir=str(data.folder.resolve()),
+        data_sha256=data.content_hash("train"),
         vocabulary=data.vocabulary_path.name,
-        vocab_size=data.vocabulary["size"],
+        vocab_size=data.vocabulary_file["size"],
         hparams_set=hparams_set,
         precision=_precision(options.precision, directory),
         random_seed=options.random_seed,
@@ -105,8 +100,7 @@ def prepare(
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
     _check_steps(directory, hparams.train_steps)
     memory.check(
-        problem,
-        data_dir,
+        data,
         hparams=hparams,
         vocab_size=run.vocab_size,
         workers=devices.num_workers(strategy),
@@ -117,10 +111,8 @@ def prepare(
             "this hardware has no bfloat16: --precision=auto in another --output_dir is faster here"
         )
     return Setup(
-        problem=problem,
+        data=data,
         task=task,
-        data_dir=data_dir,
-        vocabulary_path=data.vocabulary_path,
         directory=pathlib.Path(directory),
         hparams=hparams,
         run=run,

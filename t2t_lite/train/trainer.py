@@ -69,16 +69,14 @@ class Training:
             random_seed=setup.options.random_seed,
         )
         self.data = training_data.TrainingData(
-            setup.problem,
-            setup.data_dir,
+            setup.data,
             hparams=setup.hparams,
             seed=setup.options.random_seed,
-            content=setup.run.data_sha256,
             num_workers=self._workers.count,
             rows_of=lambda shape: self.train_step.rows_of_worker(*shape),
         )
         self.batches = self.data.batches
-        identity = identities.of(setup.hparams, setup.vocabulary_path)
+        identity = identities.of(setup.hparams, setup.data.vocabulary_path)
         self._checkpoints = checkpoint.Checkpoints(
             setup.directory,
             variables=self.model.named_variables(),
@@ -89,8 +87,7 @@ class Training:
             keep=setup.options.keep_checkpoint_max,
         )
         self._evaluator = evaluator.Evaluator(
-            setup.problem,
-            setup.data_dir,
+            setup.data,
             self.model,
             hparams=setup.hparams,
             task=setup.task,
@@ -176,7 +173,7 @@ class Training:
                     directory,
                     hparams=self._setup.hparams,
                     run=self._setup.run,
-                    vocabulary_path=self._setup.vocabulary_path,
+                    vocabulary_path=self._setup.data.vocabulary_path,
                 )
                 self._checkpoints.remove_leftovers()
         with self._workers.all_or_none():
@@ -202,7 +199,7 @@ class Training:
             report.line(f"{prefix} is damaged; the checkpoint before it is used")
         start = f"from step {first}" if first else "from the start"
         report.line(
-            f"{self._setup.problem.name}: {model.count_params():,} parameters, {start} to "
+            f"{self._setup.data.problem.name}: {model.count_params():,} parameters, {start} to "
             f"{hparams.train_steps}, {hparams.batch_tokens:,} tokens a step, "
             f"{model.compute_dtype}, {self._setup.strategy.num_replicas_in_sync} replica(s)"
         )
@@ -252,7 +249,7 @@ class Training:
             scale=hparams.learning_rate_scale,
         )
         start = time.monotonic()
-        with pipeline.explain_damage(self._setup.problem, self._setup.data_dir):
+        with pipeline.explain_damage(self._setup.data):
             batch = next(self.batches)
         with updates.explain_failures(step, batch):
             result = self.train_step(batch, step=step, learning_rate=rate, stop=stop)
@@ -306,7 +303,7 @@ class Training:
         figures = self._evaluator.evaluate()
         is_best = self._best.offer(step, figures.best_by, self.model.named_variables())
         text = f"{figures}  (best so far)" if is_best else str(figures)
-        results.report.evaluation(step, self._setup.problem.name, figures.scalars(), text)
+        results.report.evaluation(step, self._setup.data.problem.name, figures.scalars(), text)
 
     def _save(self, step: int, results: updates.Results) -> None:
         """Write a checkpoint, unless the result of an update up to it ends the training.

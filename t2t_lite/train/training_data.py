@@ -2,15 +2,13 @@
 
 import collections
 import itertools
-import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from t2t_lite import config, errors
-from t2t_lite.data import manifest, pipeline, share
-from t2t_lite.data import problem as problems
+from t2t_lite.data import data_dir, manifest, pipeline, share
 
 
 class TrainingData:
@@ -20,7 +18,6 @@ class TrainingData:
 
     Args:
       seed: for the data order.
-      content: the training split's hash, as the run records it.
       num_workers: the number of workers that read the same batches.
       rows_of: returns this worker's rows in a batch of a given shape.
 
@@ -32,19 +29,15 @@ class TrainingData:
 
     def __init__(
         self,
-        problem: problems.Problem,
-        data_dir: str | pathlib.Path,
+        data: data_dir.Data,
         *,
         hparams: config.HParams,
         seed: int,
-        content: str | None,
         num_workers: int,
         rows_of: share.RowsOf,
     ):
-        self._problem = problem
-        self._data_dir = pathlib.Path(data_dir)
+        self._data = data
         self._hparams = hparams
-        self._content = content
         self._times_then = self._times()
         sizes: dict[str, Any] = {
             "batch_tokens": hparams.batch_tokens,
@@ -56,11 +49,11 @@ class TrainingData:
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
         if num_workers == 1:
-            batches = pipeline.train_batches(problem, data_dir, **sizes)
+            batches = pipeline.train_batches(data, **sizes)
             self.batches = self.position = iter(batches)
             return
         self.position_name = "pairs"
-        self.batches = shared = share.SharedBatches(problem, data_dir, **sizes, rows_of=rows_of)
+        self.batches = shared = share.SharedBatches(data, **sizes, rows_of=rows_of)
         self.position = shared.position
 
     def pass_over(self, num_batches: int) -> None:
@@ -75,9 +68,10 @@ class TrainingData:
         """Raise UserError if the data were generated again meanwhile: ids may have changed."""
         if self._times() == self._times_then:
             return
-        if pipeline.content_hash(self._problem, self._data_dir, "train") != self._content:
+        data = data_dir.read(self._data.folder, self._data.problem)
+        if data.content_hash("train") != self._data.content_hash("train"):
             raise errors.UserError(
-                f"the data in {self._data_dir} were made anew while the training was at work, step "
+                f"the data in {data.folder} were made anew while the training was at work, step "
                 f"{step} is not saved; earlier checkpoints are intact and resume with the old data"
             )
         self._times_then = self._times()
@@ -85,21 +79,20 @@ class TrainingData:
     def remarks(self) -> Iterator[str]:
         """Yield the mean number of real tokens a step, and the number of pairs left out."""
         limits = {"max_length": self._hparams.max_length}
-        of = (self._problem, self._data_dir)
         shapes = pipeline.bucket_shapes(
-            *of,
+            self._data,
             batch_tokens=self._hparams.batch_tokens,
             max_buckets=self._hparams.max_buckets,
             **limits,
         )
-        source, target = pipeline.mean_tokens(*of, shapes, **limits)
+        source, target = pipeline.mean_tokens(self._data, shapes, **limits)
         yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
-        if too_long := pipeline.count_too_long(*of, self._hparams.max_length):
+        if too_long := pipeline.count_too_long(self._data, self._hparams.max_length):
             limit = f"max_length={self._hparams.max_length} tokens"
             yield f"{too_long:,} training pairs have a side of more than {limit}: left out"
 
     def _times(self) -> list[float]:
         """Return when the manifest and the data_dir last changed."""
-        manifest_path = manifest.file_name(self._problem.base_name)
-        paths = (self._data_dir / name for name in (manifest_path, "."))
+        manifest_path = manifest.file_name(self._data.problem.base_name)
+        paths = (self._data.folder / name for name in (manifest_path, "."))
         return [path.stat().st_mtime for path in paths if path.exists()]

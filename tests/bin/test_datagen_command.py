@@ -7,7 +7,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import datagen, trainer
-from t2t_lite.data import manifest, shards
+from t2t_lite.data import data_dir, shards
 from t2t_lite.imports import imported, marian
 from t2t_lite.text import any_vocabulary
 
@@ -56,7 +56,7 @@ def test_an_imported_models_vocabulary_and_its_training(corpus, tmp_path, capsys
     # Each side is cut by its own model.
     vocab = any_vocabulary.load(path)
     problem = registry.problem("parallel_text")
-    record = next(iter(shards.read(manifest.load(data, problem).shards("dev")[0])))
+    record = next(iter(shards.read(data_dir.read(data, problem).shards("dev")[0])))
     sides = (
         vocab.encode("source sentence number 0"),
         vocab.targets.encode("target sentence number 0"),

@@ -11,14 +11,14 @@ import pytest
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.data import generate, manifest, shards
+from t2t_lite.data import generate, shards
 from t2t_lite.data import problem as problems
-from t2t_lite.text import any_vocabulary, cleaning, text_files, vocabulary
+from t2t_lite.text import cleaning, text_files, vocabulary
 
 
 def _texts(made, split):
     """Return the decoded pairs of a split's shards, in their order."""
-    vocab = any_vocabulary.load(made.vocabulary_path)
+    vocab = made.vocabulary
     for ids in shards.read_examples(made.shards(split)):
         assert ids["inputs"][-1] == ids["targets"][-1] == vocabulary.EOS_ID
         yield vocab.decode(ids["inputs"]), vocab.decode(ids["targets"])
@@ -42,13 +42,13 @@ def test_dev_and_test_keep_their_order_and_their_text(made, problem, raw_dir):
             text_files.read_pairs(raw_dir / f"{split}.source.gz", raw_dir / f"{split}.target.gz")
         )
         assert list(_texts(made, split)) == raw
-        text = manifest.problem_text(made.data_dir, problem, split)
+        text = made.text(split)
         assert list(zip(text.sources, text.references)) == raw
 
 
 def test_only_what_the_manifest_names_is_left(made):
     names = {entry["name"] for entry in made.files()} | {"parallel_text.manifest.json"}
-    assert set(numbered_corpus.contents(made.data_dir)) == names
+    assert set(numbered_corpus.contents(made.folder)) == names
 
 
 def test_manifest_counts_are_those_of_the_shards(made):
@@ -64,20 +64,20 @@ def test_manifest_counts_are_those_of_the_shards(made):
         sum(1 for _ in shards.read(path)) for path in made.shards("train")
     ]
     assert made.raw_files[0]["name"] == "train.source.gz"
-    assert made.vocabulary["size"] == 400
-    assert made.vocabulary["subwords_per_word"] > 1
+    assert made.vocabulary_file["size"] == 400
+    assert made.vocabulary_file["subwords_per_word"] > 1
 
 
 @pytest.mark.integration
 @pytest.mark.parametrize("num_workers", [2, 3])
 def test_bytes_do_not_depend_on_workers(made, problem, raw_dir, tmp_path, num_workers):
     other = numbered_corpus.generate(problem, raw_dir, tmp_path, num_workers=num_workers)
-    assert numbered_corpus.contents(other.data_dir) == numbered_corpus.contents(made.data_dir)
+    assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
 
 
 def test_bytes_do_not_depend_on_chunks(made, problem, raw_dir, tmp_path):
     other = numbered_corpus.generate(problem, raw_dir, tmp_path, chunk_pairs=3_999)
-    assert numbered_corpus.contents(other.data_dir) == numbered_corpus.contents(made.data_dir)
+    assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
 
 
 def test_another_seed_shuffles_otherwise(made, problem, raw_dir, tmp_path):
@@ -234,7 +234,7 @@ def test_a_line_without_end_is_named_and_dropped(problem, tmp_path):
     assert set(_texts(other, "train")) == {*_texts(made, "train"), ("x", "y")}
     # a dev text stays line for line the same: of such a line the ids are cut
     assert other.splits["dev"]["overlong"] == [2]
-    assert manifest.problem_text(other.data_dir, problem, "dev").references[1] == endless
+    assert other.text("dev").references[1] == endless
     assert list(_texts(other, "dev"))[1] == ("a dog", endless[: cleaning.MAX_CHARACTERS])
     assert "overlong" not in made.splits["train"] | made.splits["dev"]
 
@@ -271,11 +271,11 @@ class SymbolicTargets(problems.Problem):
 
 def test_symbols_are_learnt_as_such_and_references_kept(tmp_path):
     made = generate.generate(SymbolicTargets(), data_dir=tmp_path, vocab_size=300, num_workers=1)
-    vocab = any_vocabulary.load(made.vocabulary_path)
+    vocab = made.vocabulary
     symbols = [vocab.piece(token).replace(vocabulary.SPACE, " ") for token in range(3, 7)]
     assert symbols == [" (S", " ( X", " )S", " A"]
     assert list(_texts(made, "dev")) == [("the dog", " (S A )S"), ("a", " A ( X")] * 20
-    text = manifest.problem_text(tmp_path, SymbolicTargets(), "dev")
+    text = made.text("dev")
     assert text.references == ["(S dog)", "other"] * 20
     assert made.splits["dev"]["dropped"] == made.splits["test"]["dropped"] == {"empty": 20}
     assert made.splits["train"]["dropped"]["empty"] == 20
@@ -301,7 +301,7 @@ def test_a_given_vocabulary_has_the_symbols_of_the_trees(tmp_path):
 
 
 def test_manifest_is_plain_json(made):
-    content = json.loads((made.data_dir / "parallel_text.manifest.json").read_text())
+    content = json.loads((made.folder / "parallel_text.manifest.json").read_text())
     assert content["problem"] == "parallel_text"
     assert content["options"]["random_seed"] == 0
     assert content["versions"]["sentencepiece"]

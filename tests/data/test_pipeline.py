@@ -1,16 +1,15 @@
 """Batches of few static shapes, little padding, every pair once an epoch, and an exact resume."""
 
 import collections
+import dataclasses
 import itertools
-import pathlib
 import shutil
-from typing import Any
 
 import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, pipeline, shards
+from t2t_lite.data import data_dir, generate, manifest, pipeline, shards
 
 pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
@@ -24,12 +23,11 @@ class Small:
     def __init__(self, folder):
         self.problem = registry.problem("toy_ende")
         self.problem.sizes = {"dev": 45, "test": 10, "train": 700}
-        self.args: tuple[Any, pathlib.Path] = (self.problem, folder)
-        self.made = generate.generate(self.problem, data_dir=folder, vocab_size=600, num_workers=1)
+        self.data = generate.generate(self.problem, data_dir=folder, vocab_size=600, num_workers=1)
 
     def pairs(self, split):
         """Return the split's pairs of ids, read without the pipeline."""
-        examples = shards.read_examples(self.made.shards(split))
+        examples = shards.read_examples(self.data.shards(split))
         return [(tuple(ids["inputs"]), tuple(ids["targets"])) for ids in examples]
 
 
@@ -52,10 +50,10 @@ def _epoch(batches, count):
 
 
 def test_batches_have_the_announced_shapes(small):
-    shapes = set(pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=5))
+    shapes = set(pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=5))
     assert len(shapes) == 5
     seen = set()
-    for batch in pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=5).take(60):
+    for batch in pipeline.train_batches(small.data, **OPTIONS, seed=0, max_buckets=5).take(60):
         assert batch["inputs"].dtype == batch["targets"].dtype == tf.int32
         rows, source = batch["inputs"].shape
         assert batch["targets"].shape[0] == rows
@@ -69,8 +67,8 @@ def test_batches_have_the_announced_shapes(small):
 def test_every_pair_comes_once_an_epoch(small):
     # A pair waits in its bucket until the batch is full: after n epochs each has come n times but
     # for what waits, fewer than a batch of each shape.
-    batches = pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=4)
-    shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=4)
+    batches = pipeline.train_batches(small.data, **OPTIONS, seed=0, max_buckets=4)
+    shapes = pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=4)
     waiting = sum(shape.batch for shape in shapes)
     epochs = 5
     counts = collections.Counter(_epoch(batches, 700 * epochs))
@@ -81,17 +79,17 @@ def test_every_pair_comes_once_an_epoch(small):
 
 def test_epochs_differ_and_the_seed_decides(small):
     def first(seed):
-        return _epoch(pipeline.train_batches(*small.args, **OPTIONS, seed=seed), 300)
+        return _epoch(pipeline.train_batches(small.data, **OPTIONS, seed=seed), 300)
 
     assert first(1) == first(1)
     assert first(1) != first(2)
-    two_epochs = _epoch(pipeline.train_batches(*small.args, **OPTIONS, seed=1), 1400)
+    two_epochs = _epoch(pipeline.train_batches(small.data, **OPTIONS, seed=1), 1400)
     assert two_epochs[:300] != two_epochs[700:1000]
 
 
 def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path):
     def new():
-        return iter(pipeline.train_batches(*small.args, **OPTIONS, seed=3))
+        return iter(pipeline.train_batches(small.data, **OPTIONS, seed=3))
 
     iterator = new()
     for _ in range(45):  # into the second epoch
@@ -109,15 +107,15 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
 def test_moved_data_go_on_where_they_were(small, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_SHUFFLE", 50)  # a shard is open when the place is saved
     here, there = tmp_path / "here", tmp_path / "there"
-    shutil.copytree(small.args[1], here)
-    iterator = iter(pipeline.train_batches(small.problem, here, **OPTIONS, seed=3))
+    shutil.copytree(small.data.folder, here)
+    iterator = iter(pipeline.train_batches(data_dir.read(here, small.problem), **OPTIONS, seed=3))
     for _ in range(20):
         next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "checkpoint"))
     assert str(here).encode() not in (tmp_path / "checkpoint.data-00000-of-00001").read_bytes()
     expected = [next(iterator) for _ in range(40)]
     here.rename(there)
-    resumed = iter(pipeline.train_batches(small.problem, there, **OPTIONS, seed=3))
+    resumed = iter(pipeline.train_batches(data_dir.read(there, small.problem), **OPTIONS, seed=3))
     tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
     for one, other in zip(expected, (next(resumed) for _ in range(40))):
         for key in one:
@@ -125,10 +123,9 @@ def test_moved_data_go_on_where_they_were(small, tmp_path, monkeypatch):
 
 
 def test_real_tokens_are_those_of_the_batches(small):
-    batches = list(pipeline.train_batches(*small.args, **OPTIONS, seed=0, max_buckets=4).take(400))
-    shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=4)
-    problem, data_dir = small.args
-    means = pipeline.mean_tokens(problem, data_dir, shapes, max_length=OPTIONS["max_length"])
+    batches = list(pipeline.train_batches(small.data, **OPTIONS, seed=0, max_buckets=4).take(400))
+    shapes = pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=4)
+    means = pipeline.mean_tokens(small.data, shapes, max_length=OPTIONS["max_length"])
     for side, mean in zip(("inputs", "targets"), means):
         counted = np.mean([np.count_nonzero(batch[side]) for batch in batches])
         # At the end of the 400 some pairs wait for their batch to be full.
@@ -137,33 +134,33 @@ def test_real_tokens_are_those_of_the_batches(small):
 
 
 def test_reversed_problem_swaps_the_sides(small):
-    backward = (small.problem.reversed_problem(), small.args[1])
-    pairs = set(_epoch(pipeline.eval_batches(*backward, split="dev", **OPTIONS), 45))
+    backward = dataclasses.replace(small.data, problem=small.problem.reversed_problem())
+    pairs = set(_epoch(pipeline.eval_batches(backward, split="dev", **OPTIONS), 45))
     assert pairs == {(targets, inputs) for inputs, targets in small.pairs("dev")}
-    shapes = pipeline.bucket_shapes(*small.args, **OPTIONS, max_buckets=1)
-    swapped = pipeline.bucket_shapes(*backward, **OPTIONS, max_buckets=1)
+    shapes = pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=1)
+    swapped = pipeline.bucket_shapes(backward, **OPTIONS, max_buckets=1)
     assert [(b, t, s) for b, s, t in swapped] == [tuple(shape) for shape in shapes]
 
 
 @pytest.mark.parametrize("max_length", [60, 20])
 def test_evaluation_loses_nothing(small, max_length):
     options = {"batch_tokens": 512, "max_length": max_length, "max_buckets": 3}
-    batches = list(pipeline.eval_batches(*small.args, split="dev", **options))
+    batches = list(pipeline.eval_batches(small.data, split="dev", **options))
     shapes = {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches}
-    assert len(shapes - set(pipeline.bucket_shapes(*small.args, **options))) == (max_length == 20)
+    assert len(shapes - set(pipeline.bucket_shapes(small.data, **options))) == (max_length == 20)
     evaluated = [pair for batch in batches for pair in _rows(batch)]
     assert sorted(evaluated) == sorted(small.pairs("dev"))
 
 
 def test_longer_pairs_do_not_train(small):
-    batches = pipeline.train_batches(*small.args, batch_tokens=512, max_length=15, seed=0)
+    batches = pipeline.train_batches(small.data, batch_tokens=512, max_length=15, seed=0)
     fitting = {pair for pair in small.pairs("train") if max(map(len, pair)) <= 15}
     assert 0 < len(fitting) < 700
     trained = set(_epoch(batches, 8 * len(fitting)))
     assert trained <= fitting
     assert len(trained) > 0.9 * len(fitting)
     with pytest.raises(errors.UserError, match="max_length=2"):
-        pipeline.train_batches(*small.args, batch_tokens=512, max_length=2, seed=0)
+        pipeline.train_batches(small.data, batch_tokens=512, max_length=2, seed=0)
 
 
 # Fill: what a user's device is kept busy with
@@ -172,9 +169,8 @@ def test_longer_pairs_do_not_train(small):
 @pytest.fixture(scope="module")
 def captions(tmp_path_factory, shared_data):
     problem = registry.problem("multi30k_ende")
-    data_dir = tmp_path_factory.mktemp("captions")
-    generate.generate(problem, data_dir=data_dir, raw_dir=shared_data / "multi30k")
-    return problem, data_dir
+    folder = tmp_path_factory.mktemp("captions")
+    return generate.generate(problem, data_dir=folder, raw_dir=shared_data / "multi30k")
 
 
 @pytest.fixture(scope="module")
@@ -189,17 +185,16 @@ def news(tmp_path_factory, shared_data):
         (raw_dir / f"train.{side}.gz").write_bytes(b"".join(parts))
         (raw_dir / f"dev.{side}.gz").write_bytes(parts[1])
     problem = registry.problem("parallel_text")
-    data_dir = tmp_path_factory.mktemp("news")
-    generate.generate(problem, data_dir=data_dir, raw_dir=raw_dir, vocab_size=16_000)
-    return problem, data_dir
+    folder = tmp_path_factory.mktemp("news")
+    return generate.generate(problem, data_dir=folder, raw_dir=raw_dir, vocab_size=16_000)
 
 
 @pytest.mark.parametrize(("corpus", "most"), [("captions", 20), ("news", 24)])
 def test_at_least_nine_tenths_are_tokens(corpus, most, request):
-    args = request.getfixturevalue(corpus)
-    shapes = pipeline.bucket_shapes(*args, batch_tokens=4096, max_length=256)
+    data = request.getfixturevalue(corpus)
+    shapes = pipeline.bucket_shapes(data, batch_tokens=4096, max_length=256)
     assert len(shapes) <= most
-    batches = pipeline.train_batches(*args, batch_tokens=4096, max_length=256, seed=0)
+    batches = pipeline.train_batches(data, batch_tokens=4096, max_length=256, seed=0)
     assert pipeline.fill(list(batches.take(120))) >= 0.9
 
 
@@ -213,10 +208,10 @@ def test_a_corrupt_record_is_named(small, tmp_path):
     sizes = [len(record) + 16 for record in shards.read(path)]
     content[sum(sizes[:123]) + 30] ^= 1
     path.write_bytes(content)
-    iterator = iter(pipeline.train_batches(small.problem, tmp_path, **OPTIONS, seed=0))
+    iterator = iter(pipeline.train_batches(made, **OPTIONS, seed=0))
 
     def consume():
-        with pipeline.explain_damage(small.problem, tmp_path):
+        with pipeline.explain_damage(made):
             for _ in range(100):
                 next(iterator)
 
@@ -229,12 +224,13 @@ def test_a_cut_shard_is_named_before_training(small, tmp_path):
     path = made.shards("train")[0]
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(errors.UserError, match=rf"{path.name}.*{manifest.file_name('toy_ende')}"):
-        pipeline.train_batches(small.problem, tmp_path, **OPTIONS, seed=0)
+        pipeline.train_batches(made, **OPTIONS, seed=0)
 
 
 def test_t2t_data_train_unchanged(shared_data):
-    args = registry.problem("translate_ende_wmt32k"), shared_data / "t2t" / "data"
+    problem = registry.problem("translate_ende_wmt32k")
+    data = data_dir.read(shared_data / "t2t" / "data", problem)
     options = {"batch_tokens": 256, "max_length": 100}
-    pairs = _epoch(pipeline.train_batches(*args, **options, seed=0), 40)
+    pairs = _epoch(pipeline.train_batches(data, **options, seed=0), 40)
     assert len(set(pairs)) == 10
-    assert len(_epoch(pipeline.eval_batches(*args, split="dev", **options), 99)) == 10
+    assert len(_epoch(pipeline.eval_batches(data, split="dev", **options), 99)) == 10

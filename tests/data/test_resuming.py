@@ -19,10 +19,10 @@ from t2t_lite.text import cleaning
 
 
 def test_a_second_run_changes_nothing(made, problem, raw_dir):
-    before = {path: path.stat().st_mtime_ns for path in made.data_dir.iterdir()}
-    assert numbered_corpus.generate(problem, raw_dir, made.data_dir) == made
-    assert numbered_corpus.generate(problem.reversed_problem(), raw_dir, made.data_dir) == made
-    assert {path: path.stat().st_mtime_ns for path in made.data_dir.iterdir()} == before
+    before = {path: path.stat().st_mtime_ns for path in made.folder.iterdir()}
+    assert numbered_corpus.generate(problem, raw_dir, made.folder) == made
+    assert numbered_corpus.generate(problem.reversed_problem(), raw_dir, made.folder) == made
+    assert {path: path.stat().st_mtime_ns for path in made.folder.iterdir()} == before
 
 
 @pytest.mark.parametrize(
@@ -34,10 +34,10 @@ def test_a_second_run_changes_nothing(made, problem, raw_dir):
     ],
 )
 def test_another_request_is_refused_with_what_differs(made, problem, raw_dir, options, difference):
-    before = numbered_corpus.contents(made.data_dir)
+    before = numbered_corpus.contents(made.folder)
     with pytest.raises(errors.UserError, match=difference):
-        numbered_corpus.generate(problem, raw_dir, made.data_dir, **options)
-    assert numbered_corpus.contents(made.data_dir) == before
+        numbered_corpus.generate(problem, raw_dir, made.folder, **options)
+    assert numbered_corpus.contents(made.folder) == before
 
 
 def test_changed_text_is_refused_and_overwrite_takes_it(problem, tmp_path):
@@ -171,7 +171,7 @@ def test_a_shard_that_changed_meanwhile_is_made_again(
     assert not (tmp_path / "parallel_text.manifest.json").exists()
     monkeypatch.setattr(*stage, original)
     numbered_corpus.generate(problem, raw_dir, tmp_path)
-    assert numbered_corpus.contents(tmp_path) == numbered_corpus.contents(made.data_dir)
+    assert numbered_corpus.contents(tmp_path) == numbered_corpus.contents(made.folder)
 
 
 def test_hashes_are_compared_on_demand(problem, tmp_path):
@@ -223,7 +223,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(made, raw_dir, tmp_pa
     start = time.monotonic()
     subprocess.run(command, check=True)
     whole = time.monotonic() - start
-    undisturbed = numbered_corpus.contents(made.data_dir)
+    undisturbed = numbered_corpus.contents(made.folder)
     assert numbered_corpus.contents(data_dir) == undisturbed
     rng = random.Random(0)
     kills, command = 0, [*command, "overwrite"]
@@ -282,5 +282,5 @@ def _only_once(function, seen):
 
 def test_work_may_lie_elsewhere(made, problem, raw_dir, tmp_path):
     other = numbered_corpus.generate(problem, raw_dir, tmp_path / "data", tmp_dir=tmp_path / "tmp")
-    assert numbered_corpus.contents(other.data_dir) == numbered_corpus.contents(made.data_dir)
+    assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
     assert list((tmp_path / "tmp").iterdir()) == []

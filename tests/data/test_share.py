@@ -1,15 +1,13 @@
 """Shares of batches: put together they are the batches of one worker, bit for bit."""
 
-import hashlib
+import dataclasses
 import itertools
-import json
-import pathlib
 
 import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import generate, manifest, pipeline, shards, share, token_batches
+from t2t_lite.data import data_dir, generate, manifest, pipeline, shards, share, token_batches
 
 pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
@@ -22,28 +20,16 @@ def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("toy")
     problem = registry.problem("toy_ende")
     problem.sizes = {"dev": 5, "test": 5, "train": 700}
-    made = generate.generate(problem, data_dir=folder, vocab_size=600, num_workers=1)
-    _split(made.shards("train")[0], folder)
-    return problem, folder
-
-
-def _split(path: pathlib.Path, folder: pathlib.Path) -> None:
-    """Make three shards of very different sizes of one."""
+    data = generate.generate(problem, data_dir=folder, vocab_size=600, num_workers=1)
+    # three shards of very different sizes in place of one
+    (path,) = data.shards("train")
     records = list(shards.read(path))
     path.unlink()
-    parts = [records[:20], records[20:450], records[450:]]
-    manifest_path = folder / manifest.file_name("toy_ende")
-    content = json.loads(manifest_path.read_text())
-    entries = []
-    for index, part in enumerate(parts):
-        name = shards.name("toy_ende", "train", index, 3)
-        shards.write(folder / name, part)
-        data = (folder / name).read_bytes()
-        sha256 = hashlib.sha256(data).hexdigest()
-        entries.append({"name": name, "bytes": len(data), "sha256": sha256})
-    old = content["splits"]["train"]["shards"][0]
-    content["splits"]["train"]["shards"] = [{**old, **entry} for entry in entries]
-    manifest_path.write_text(json.dumps(content))
+    paths = [folder / shards.name("toy_ende", "train", index, 3) for index in range(3)]
+    for path, part in zip(paths, (records[:20], records[20:450], records[450:])):
+        shards.write(path, part)
+    data.splits["train"]["shards"] = manifest.file_entries(paths)
+    return data
 
 
 def _third(worker):
@@ -52,14 +38,11 @@ def _third(worker):
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_shares_make_up_the_batches_of_one_worker(small, is_reversed):
-    problem, folder = small
+    data = small
     if is_reversed:
-        problem = problem.reversed_problem()
-    workers = [
-        share.SharedBatches(problem, folder, **OPTIONS, rows_of=_third(worker))
-        for worker in range(3)
-    ]
-    whole = pipeline.train_batches(problem, folder, **OPTIONS)
+        data = dataclasses.replace(small, problem=small.problem.reversed_problem())
+    workers = [share.SharedBatches(data, **OPTIONS, rows_of=_third(worker)) for worker in range(3)]
+    whole = pipeline.train_batches(data, **OPTIONS)
     for expected, *parts in itertools.islice(zip(whole, *workers), 150):  # some epochs
         for side in ("inputs", "targets"):
             np.testing.assert_array_equal(sum(part[side] for part in parts), expected[side])
@@ -75,7 +58,7 @@ def test_shares_make_up_the_batches_of_one_worker(small, is_reversed):
 
 
 def test_a_worker_without_a_row_of_a_batch_has_padding(small):
-    nothing = share.SharedBatches(*small, **OPTIONS, rows_of=lambda shape: slice(shape.batch, None))
+    nothing = share.SharedBatches(small, **OPTIONS, rows_of=lambda shape: slice(shape.batch, None))
     batch = next(nothing)
     assert not batch["inputs"].numpy().any()
     assert nothing.whole(batch)["inputs"].numpy().any()
@@ -83,7 +66,7 @@ def test_a_worker_without_a_row_of_a_batch_has_padding(small):
 
 def test_the_position_is_one_for_all_and_may_be_counted(small, tmp_path):
     def new(worker):
-        return share.SharedBatches(*small, **OPTIONS, rows_of=_third(worker))
+        return share.SharedBatches(small, **OPTIONS, rows_of=_third(worker))
 
     first, other, third = new(0), new(1), new(2)
     for _ in range(45):
@@ -99,26 +82,25 @@ def test_the_position_is_one_for_all_and_may_be_counted(small, tmp_path):
 
 
 def test_the_index_is_kept_until_the_data_change(small, monkeypatch):
-    share.index(*small)
-    (kept,) = small[1].glob("*.index.npz")
+    share.index(small)
+    (kept,) = small.folder.glob("*.index.npz")
     monkeypatch.setattr(share, "_measure", None)  # would fail
-    share.index(*small)
+    share.index(small)
     for damaged in (b"PK damaged", kept.read_bytes()[:-9], b""):
         kept.write_bytes(damaged)
         with pytest.raises(TypeError):
-            share.index(*small)
+            share.index(small)
     monkeypatch.undo()
-    share.index(*small)
-    monkeypatch.setattr(pipeline, "content_hash", lambda *_: "other")
+    share.index(small)
+    monkeypatch.setattr(data_dir.Data, "content_hash", lambda *_: "other")
     monkeypatch.setattr(share, "_measure", None)
     with pytest.raises(TypeError):
-        share.index(*small)
+        share.index(small)
 
 
-def test_a_damaged_record_is_named(small, tmp_path):
-    problem, folder = small
-    made = share.index(problem, folder)
-    path = manifest.load(folder, problem).shards("train")[1]
+def test_a_damaged_record_is_named(small):
+    made = share.index(small)
+    path = small.shards("train")[1]
     content = path.read_bytes()
     damaged = bytearray(content)
     sizes = [shards.framed(len(record)) for record in shards.read(path)]

@@ -15,7 +15,7 @@ import pytest
 
 from t2t_lite import errors, registry
 from t2t_lite.bin import datagen
-from t2t_lite.data import generate, manifest, wmt_archives
+from t2t_lite.data import generate, wmt_archives
 from t2t_lite.text import text_files
 
 pytestmark = pytest.mark.integration
@@ -88,9 +88,9 @@ def test_archives_are_used_without_a_network(problem, source, raw_dir, tmp_path)
     )
     assert made.pairs("train") == (600 if source == "de" else 710)
     assert {entry["name"] for entry in made.raw_files} == set(_archives(source))
-    dev = manifest.problem_text(tmp_path / "data", problem, "newstest2013")
+    dev = made.text("newstest2013")
     assert dev.sources == [f"dev/newstest2013 en line {i}: Äpfel" for i in range(7)]
-    test = manifest.problem_text(tmp_path / "data", problem, "newstest2014")
+    test = made.text("newstest2014")
     assert test.references == [f"2014 {source} line {i}: Äpfel" for i in range(1, 6)]
 
 

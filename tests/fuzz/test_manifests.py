@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite import errors, registry
-from t2t_lite.data import manifest
+from t2t_lite.data import data_dir, manifest
 
 
 @functools.cache
@@ -18,20 +18,15 @@ def _manifest(path):
 
 
 @given(st.data())
-def test_a_manifest_is_read_or_refused(folder, tiny_data, data):
+def test_a_damaged_manifest_is_refused(folder, tiny_data, data):
     problem = registry.problem("parallel_text")
-    name = manifest.file_name(problem.base_name)
-    path = folder / "data" / name
+    intact = _manifest(tiny_data / manifest.file_name(problem.base_name))
+    path = folder / "data" / manifest.file_name(problem.base_name)
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(data.draw(inputs.damaged_json(_manifest(tiny_data / name))))
+    path.write_bytes(data.draw(inputs.damaged_json(intact)))
     with inputs.answered():
-        loaded = manifest.load(path.parent, problem)
-        assert loaded.vocabulary_path.name
-        for split in loaded.splits:
-            assert loaded.pairs(split) >= 0
-            assert loaded.lengths(split).shape[1] == 3
-            loaded.shards(split)
-        manifest.problem_text(path.parent, problem, "dev")
+        data_dir.read(path.parent, problem)
+        assert json.loads(path.read_bytes()) == intact
 
 
 @pytest.mark.parametrize("content", inputs.HOSTILE_JSON, ids=lambda content: repr(content[:9]))
@@ -41,4 +36,4 @@ def test_a_manifest_that_is_none_is_refused(folder, content):
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(content)
     with pytest.raises(errors.UserError):
-        manifest.load(path.parent, problem)
+        data_dir.read(path.parent, problem)

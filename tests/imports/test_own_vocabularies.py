@@ -139,9 +139,9 @@ def data_dir(run_dir, tmp_path_factory):
 
 def test_data_are_encoded_by_each_sides_vocabulary(data_dir):
     (manifest,) = data_dir.glob("*.manifest.json")
-    entry = json.loads(manifest.read_text())["vocabulary"]
+    entry = json.loads(manifest.read_text())["vocabulary_file"]
     assert (entry["source_size"], entry["size"]) == (12, 10)
-    assert entry["file"].endswith(".pieces")
+    assert entry["name"].endswith(".pieces")
 
 
 def _train(run_dir, data_dir, output, *more):

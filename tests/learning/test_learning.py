@@ -6,7 +6,7 @@ import pytest
 
 from t2t_lite import registry
 from t2t_lite.bin import bleu, datagen, decoder, trainer
-from t2t_lite.data import manifest
+from t2t_lite.data import data_dir
 from t2t_lite.decode import translator
 from t2t_lite.tasks import parsing
 
@@ -58,7 +58,7 @@ def test_parses_the_toy_grammar(tmp_path):
     assert datagen.main(flags) == 0
     flags += [f"--output_dir={run}", "--hparams_set=transformer_parsing_toy", "--eval_sentences=0"]
     assert trainer.main(flags) == 0
-    text = manifest.problem_text(data, registry.problem("toy_parsing"), "test")
+    text = data_dir.read(data, registry.problem("toy_parsing")).text("test")
     f1 = {}
     for constrained in (True, False):
         parser = translator.Translator.from_output_dir(run, constrained=constrained)

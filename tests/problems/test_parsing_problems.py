@@ -8,9 +8,8 @@ import pytest
 
 from t2t_lite import errors, registry
 from t2t_lite.bin import datagen, trainer
-from t2t_lite.data import generate, manifest, problem, shards
+from t2t_lite.data import data_dir, generate, problem, shards
 from t2t_lite.parsing import treebanks, trees
-from t2t_lite.text import any_vocabulary
 
 SECTIONS = [f"{number:02d}" for number in range(25)]
 
@@ -72,8 +71,8 @@ def test_the_form_of_a_sample():
 
 @pytest.mark.parametrize("each", [Given(), GivenTags()], ids=lambda each: each.base_name)
 def test_each_symbol_is_one_id(made, each):
-    loaded = manifest.load(made, each)
-    vocab = any_vocabulary.load(loaded.vocabulary_path)
+    loaded = data_dir.read(made, each)
+    vocab = loaded.vocabulary
     symbols = {token for one in each.samples("train") for token in one["targets"].split()}
     pieces = {vocab.piece(token) for token in range(vocab.size)}
     assert {f"▁{symbol}" for symbol in symbols} <= pieces
@@ -90,7 +89,7 @@ def test_each_symbol_is_one_id(made, each):
 
 @pytest.mark.integration
 def test_symbols_are_one_id_in_the_graph_too(made):
-    vocab = any_vocabulary.load(manifest.load(made, Given()).vocabulary_path)
+    vocab = data_dir.read(made, Given()).vocabulary
     texts = [one["targets"] for one in Given().samples("train")][:3]
     tokenizer = vocab.tokenizer()
     in_graph = tokenizer.tokenize(texts)
@@ -99,24 +98,24 @@ def test_symbols_are_one_id_in_the_graph_too(made):
 
 
 def test_labels_that_train_lacks_are_spelt(made):
-    vocab = any_vocabulary.load(manifest.load(made, Given()).vocabulary_path)
+    vocab = data_dir.read(made, Given()).vocabulary
     targets = [one["targets"] for one in Given().samples("dev")][-1]
     assert [vocab.decode(ids) for ids in vocab.encode_batch([targets])] == [targets]
     assert len(vocab.encode(targets)) > len(targets.split())
 
 
 def test_trees_without_words_are_counted(made):
-    splits = manifest.load(made, Given()).splits
+    splits = data_dir.read(made, Given()).splits
     assert splits["train"]["dropped"]["empty"] == 9
     assert splits["train"]["pairs"] == 18
     assert splits["dev"]["dropped"] == {"empty": 2}
     assert splits["dev"]["pairs"] == 2
     assert "dropped" not in splits["test"]
     records = [
-        one for path in manifest.load(made, Given()).shards("dev") for one in shards.read(path)
+        one for path in data_dir.read(made, Given()).shards("dev") for one in shards.read(path)
     ]
     assert len(records) == 2
-    text = manifest.problem_text(made, Given(), "dev")
+    text = data_dir.read(made, Given()).text("dev")
     assert text.sources == ["It was -LRB- wet -RRB- .", "XX a"]
     assert text.references[0] == Given.text
 

@@ -3,22 +3,20 @@
 import dataclasses
 import os
 import types
+from typing import Any
 
 import numpy as np
 import pytest
 
-from t2t_lite import config, errors, registry
-from t2t_lite.data import manifest, pipeline, token_batches
+from t2t_lite import config, errors
+from t2t_lite.data import pipeline, token_batches
 from t2t_lite.train import cost, describe, memory
 
-PROBLEM = registry.problem("parallel_text")
 
-
-def _set_dev(monkeypatch, *lengths):
-    """Let every manifest tell these rows (source, target, pairs) of its dev split."""
+def _data(*lengths) -> Any:
+    """Return data whose dev split has these rows (source, target, pairs)."""
     table = np.array(lengths, np.int64).reshape(-1, 3)
-    made = types.SimpleNamespace(lengths=lambda split, *, is_reversed: table)
-    monkeypatch.setattr(manifest, "load", lambda *_: made)
+    return types.SimpleNamespace(lengths=lambda split: table)
 
 
 def test_memory_by_hand():
@@ -44,28 +42,27 @@ def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
     monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
     monkeypatch.setattr(memory, "available", lambda: 10**10)
     for longest, is_refused in [([10, 10, 9], False), ([26_112, 5, 1], True)]:
-        _set_dev(monkeypatch, [2, 3, 9], longest)
+        data = _data([2, 3, 9], longest)
         if is_refused:
             with pytest.raises(errors.UserError, match="longest texts have 26,112 source and 5 "):
-                memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
+                memory.check(data, hparams=hparams, vocab_size=8)
         else:
-            memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
+            memory.check(data, hparams=hparams, vocab_size=8)
 
 
 def test_each_of_several_workers_needs_its_share(monkeypatch):
     hparams = config.HParams(num_encoder_layers=1, num_decoder_layers=1)
     shape = token_batches.Shape(800, 25, 25)
     monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
-    _set_dev(monkeypatch)
     weights = describe.describe(hparams, 8).weight_bytes
     whole, quarter = (
         weights + cost.activation_bytes(hparams, 8, batch=batch, source=25, target=25)
         for batch in (800, 200)
     )
     monkeypatch.setattr(memory, "available", lambda: (whole + quarter) // 2)
-    memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8, workers=4)
+    memory.check(_data(), hparams=hparams, vocab_size=8, workers=4)
     with pytest.raises(errors.UserError, match=r"training .* needs at least"):
-        memory.check(PROBLEM, "data", hparams=hparams, vocab_size=8)
+        memory.check(_data(), hparams=hparams, vocab_size=8)
 
 
 def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):

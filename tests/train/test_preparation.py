@@ -6,7 +6,9 @@ import shutil
 import pytest
 import tiny_training
 
+from t2t_lite import registry
 from t2t_lite.bin import trainer
+from t2t_lite.data import data_dir
 
 pytestmark = pytest.mark.integration
 
@@ -84,10 +86,9 @@ def test_other_data_are_refused_however_alike_they_look(tiny_data, trained, tmp_
     # The same vocabulary over other shards, as after datagen --overwrite with more text.
     same = tmp_path / "same"
     shutil.copytree(tiny_data, same)
-    path = same / "parallel_text.manifest.json"
-    path.write_text(
-        re.sub(r'("name": "[^"]*-train-.*?"sha256": ")..', r"\1zz", path.read_text(), flags=re.S)
-    )
+    made = data_dir.read(same, registry.problem("parallel_text"))
+    made.splits["train"]["shards"][0]["sha256"] = "other"
+    made.save()
     assert trainer.main(tiny_training.arguments(same, trained, "--train_steps=13")) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(r"\(training data \w{8} -> \w{8}\).*--warm_start_from", line)

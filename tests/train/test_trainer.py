@@ -19,7 +19,7 @@ import tiny_training
 
 from t2t_lite import errors, registry
 from t2t_lite.bin import trainer
-from t2t_lite.data import manifest
+from t2t_lite.data import data_dir
 from t2t_lite.run import checkpoint
 from t2t_lite.train import devices, evaluator
 from t2t_lite.train import trainer as trainers
@@ -214,10 +214,9 @@ def test_the_best_stays_where_later_scores_are_of_another_kind(tiny_data, tmp_pa
 def test_an_empty_dev_split_has_no_best(tiny_data, tmp_path, capsys):
     data = tmp_path / "data"
     shutil.copytree(tiny_data, data)
-    path = data / "parallel_text.manifest.json"
-    content = json.loads(path.read_text())
-    content["splits"]["dev"].update(pairs=0, lengths=[], shards=[], text=[])
-    path.write_text(json.dumps(content))
+    made = data_dir.read(data, registry.problem("parallel_text"))
+    made.splits["dev"].update(pairs=0, lengths=[], shards=[], text=[])
+    made.save()
     run = tmp_path / "run"
     assert trainer.main(tiny_training.arguments(data, run, "--train_steps=2")) == 0
     report = capsys.readouterr()
@@ -237,11 +236,12 @@ def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
 
     def update_and_overwrite(self, step, results, **more):
         update(self, step, results, **more)
-        path = data / "parallel_text.manifest.json"
+        made = data_dir.read(data, registry.problem("parallel_text"))
         if step == 2:  # the same bytes, written again
-            path.write_bytes(path.read_bytes())
+            made.save()
         if step == 4:
-            path.write_bytes(path.read_bytes().replace(b'"sha256": "', b'"sha256": "z'))
+            made.splits["train"]["shards"][0]["sha256"] = "other"
+            made.save()
 
     monkeypatch.setattr(trainers.Training, "update", update_and_overwrite)
     flags = ["--train_steps=9", "--save_checkpoints_steps=1"]
@@ -303,7 +303,7 @@ def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys, no_tra
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.endswith("left out")]
     problem = registry.problem("parallel_text")
     longest = []
-    for path in manifest.load(tiny_data, problem).shards("train"):
+    for path in data_dir.read(tiny_data, problem).shards("train"):
         for record in tf.data.TFRecordDataset(str(path)):
             features = tf.train.Example.FromString(record.numpy()).features.feature
             longest.append(max(len(features[key].int64_list.value) for key in features))
