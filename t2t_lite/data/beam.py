@@ -1,6 +1,6 @@
 """The generator on Apache Beam: the same bytes on any runner, with any number of workers.
 
-    survey    places of chunks -> a Survey of each -> merged            survey.json
+    survey    places of chunks -> a Survey of each -> merged            survey
     encode    places of the chunks that are missing -> encoded          spilled, as by processes
     gather    numbers of the shards that are missing -> gathered        shards
 
@@ -20,8 +20,8 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import json
 import pathlib
+import pickle
 from collections.abc import Iterable, Iterator, Sequence
 
 from t2t_lite import pipelines
@@ -90,15 +90,15 @@ class Beam:
         """Return `empty` with all that lies there."""
         if not places:
             return empty
-        path = self._work_dir / "survey.json"
+        path = self._work_dir / "survey"
         with self._spread(places) as chunks:
             _ = (
                 chunks
                 | apache_beam.Map(_survey_chunk, empty)
                 | apache_beam.CombineGlobally(functools.partial(_merged, empty=empty))
-                | apache_beam.Map(lambda survey: text_files.write_json(path, survey.to_json()))
+                | apache_beam.Map(_save, path)
             )
-        return surveys.Survey.from_json(json.loads(path.read_bytes()))
+        return pickle.loads(path.read_bytes())
 
     @contextlib.contextmanager
     def _spread(self, elements: Sequence) -> Iterator[apache_beam.PCollection]:
@@ -122,6 +122,11 @@ def _merged(parts: Iterable[surveys.Survey], empty: surveys.Survey) -> surveys.S
     for part in parts:
         merged.merge(part)
     return merged
+
+
+def _save(survey: surveys.Survey, path: pathlib.Path) -> None:
+    with text_files.replacing(path) as file:
+        file.write(pickle.dumps(survey))
 
 
 def _absolute(job: spill.Job) -> spill.Job:

@@ -18,6 +18,7 @@ from t2t_lite import errors
 from t2t_lite.data import buckets, lengths, manifest, shards, t2t_folder
 from t2t_lite.data import problem as problems
 from t2t_lite.text import any_vocabulary, text_files
+from t2t_lite.text import vocabulary as vocabularies
 
 _FIELDS = ("options", "versions", "raw_files", "vocabulary_file", "splits")  # of the manifest
 
@@ -58,7 +59,7 @@ class Data:
         return self.folder / self.vocabulary_file["name"]
 
     @functools.cached_property
-    def vocabulary(self) -> any_vocabulary.AnyVocabulary:
+    def vocabulary(self) -> vocabularies.Vocabulary:
         """The vocabulary; that of the targets is its `targets`."""
         return any_vocabulary.load(self.vocabulary_path)
 

@@ -61,16 +61,17 @@ def generate(
     """
     options = generator_options.GeneratorOptions(**changes)
     data_dir = pathlib.Path(data_dir)
-    given = _given_vocabulary(options, problem)
-    vocab_size = given.size if given else options.vocab_size or problem.vocabulary_size
+    given = _given_vocabulary(options.vocab_from, problem) if options.vocab_from else None
+    vocab_size = given.vocab.targets.size if given else options.vocab_size
     request = {
         "options": {
-            "vocab_size": vocab_size,
+            "vocab_size": vocab_size or problem.vocabulary_size,
             "random_seed": options.random_seed,
-            **({"vocabulary": given.sha256} if given else {}),
+            **({"vocabulary": given.vocab.fingerprint} if given else {}),
             **dataclasses.asdict(cleaning),
         },
         "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
+        "versions": resuming.versions(),
     }
     work_dir = pathlib.Path(tmp_dir or data_dir) / f"{problem.base_name}.incomplete"
     find_existing = functools.partial(
@@ -95,9 +96,7 @@ def generate(
                 return existing
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         with _undone_by_a_mistake(work_dir):
-            plan, model_bytes = _plan(
-                engine, read, work_dir, data_dir, given or vocab_size, options.random_seed, progress
-            )
+            plan, model_bytes = _plan(engine, read, work_dir, data_dir, given, request, progress)
         vocab = any_vocabulary.from_bytes(model_bytes)
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
@@ -114,8 +113,7 @@ def generate(
             _refuse_change(job, plan["pairs"], request, problem.raw_files(raw_dir))
             _refuse_nothing(job)
         engine.gather(job)
-        name = f"vocab.{problem.base_name}.{given.name}" if given else None
-        finished = _finish(job, read, vocab, request, name)
+        finished = _finish(job, read, vocab, request, given.name if given else None)
         # Without its plan what is left of the work, if this is killed, is not gone on with.
         (work_dir / "plan.json").unlink()
         shutil.rmtree(work_dir)
@@ -124,43 +122,29 @@ def generate(
 
 @dataclasses.dataclass(frozen=True)
 class _Given:
-    """A vocabulary that is not learnt: its file's name, content, hash and size."""
+    """A vocabulary that is not learnt, and the name of its file here."""
 
     name: str
-    model_bytes: bytes
-    sha256: str
-    size: int
+    vocab: vocabulary.Vocabulary
 
 
-def _given_vocabulary(
-    options: generator_options.GeneratorOptions, problem: problems.Problem
-) -> _Given | None:
-    """Return the vocabulary of options.vocab_from; UserError where it does not fit."""
-    if options.vocab_from is None:
-        return None
-    if options.vocab_size is not None:
-        raise errors.UserError(
-            "--vocab_size is that of --vocab_from's vocabulary: leave one of the two out"
-        )
-    run = output_dirs.read(options.vocab_from)
+def _given_vocabulary(vocab_from: str, problem: problems.Problem) -> _Given:
+    """Return the vocabulary of an output_dir; UserError where it does not fit."""
+    run = output_dirs.read(vocab_from)
     vocab = any_vocabulary.load(run.vocabulary_path)
     if problem.task != run.run.task:
         raise errors.UserError(
-            f"--vocab_from={options.vocab_from} has learnt {run.run.task}, not {problem.task}: its "
+            f"--vocab_from={vocab_from} has learnt {run.run.task}, not {problem.task}: its "
             f"vocabulary cannot spell {problem.base_name}"
         )
     if problem.is_reversed and vocab.targets is not vocab:
         raise errors.UserError(
             f"{problem.name} is made of the data of {problem.base_name}, and the vocabulary of "
-            f"{options.vocab_from} cuts each side by itself: give files with the sides in each "
+            f"{vocab_from} cuts each side by itself: give files with the sides in each "
             "other's place"
         )
-    return _Given(
-        name=run.run.vocabulary.removeprefix("vocab."),
-        model_bytes=vocab.model_bytes,
-        sha256=vocab.fingerprint,
-        size=vocab.targets.size,
-    )
+    name = f"vocab.{problem.base_name}.{run.run.vocabulary.removeprefix('vocab.')}"
+    return _Given(name, vocab)
 
 
 def _engine(
@@ -231,31 +215,37 @@ def _plan(
     read: readers.Reader,
     work_dir: pathlib.Path,
     data_dir: pathlib.Path,
-    vocab: _Given | int,
-    seed: int,
+    given: _Given | None,
+    request: dict[str, Any],
     progress: engines.Progress,
-) -> tuple[dict[str, int], bytes]:
-    """Count the pairs and learn a vocabulary of a size, if none is given; or read what an earlier
-    run left. Return the plan and the vocabulary's content."""
+) -> tuple[dict[str, Any], bytes]:
+    """Count the pairs and learn a vocabulary if none is given; or read what an earlier run left.
+
+    Return the plan and the vocabulary's content.
+    """
     plan_path, model_path = work_dir / "plan.json", work_dir / "vocabulary.model"
     if plan_path.exists():
         return json.loads(plan_path.read_text()), model_path.read_bytes()
     _check_other_splits(read)
-    survey = engine.survey(read, seed + 1)
+    survey = engine.survey(read, request["options"]["random_seed"] + 1)
     survey.check(read.problem.base_name)
-    if isinstance(vocab, int):
-        progress("learn vocabulary", 0, 0)
-        model = sentencepiece_vocabulary.train(
-            survey.sentences(), vocab, symbols=sorted(survey.symbols)
-        )
-    else:
-        model = vocab.model_bytes
+    if given:
+        model = given.vocab.model_bytes
         _refuse_unknown(survey.symbols, model)
+    else:
+        progress("learn vocabulary", 0, 0)
+        size, symbols = request["options"]["vocab_size"], sorted(survey.symbols)
+        model = sentencepiece_vocabulary.train(survey.sentences(), size, symbols=symbols)
     with text_files.replacing(model_path) as file:
         file.write(model)
     resuming.clear(read.problem, data_dir)
     pairs = survey.pairs
-    plan = {"pairs": pairs, "num_shards": _num_shards(pairs), "chunk_pairs": read.chunk_pairs}
+    plan = {
+        "request": request,
+        "pairs": pairs,
+        "num_shards": _num_shards(pairs),
+        "chunk_pairs": read.chunk_pairs,
+    }
     text_files.write_json(plan_path, plan)
     return plan, model
 
@@ -341,7 +331,6 @@ def _finish(
     finished = data_dirs.Data(
         problem=read.problem,
         folder=job.data_dir,
-        versions=resuming.versions(),
         vocabulary_file=_vocabulary_entry(counts, vocab_path, vocab),
         splits={"train": train, **_write_other_splits(job, read, vocab)},
         **request,

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from t2t_lite import fields
+from t2t_lite import errors, fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,3 +34,7 @@ class GeneratorOptions:
 
     def __post_init__(self) -> None:
         fields.check(self)
+        if self.vocab_from and self.vocab_size is not None:
+            raise errors.UserError(
+                "--vocab_size is that of --vocab_from's vocabulary: leave one of the two out"
+            )

@@ -1,8 +1,8 @@
 """Whether generation begins, goes on or is done: a data_dir is made for one request only.
 
-A request says what the bytes follow from, {"options": {...}, "raw_files": [...]}. The folder of the
-unfinished work holds it, with the versions, in request.json, and the manifest when all is finished;
-data of another request are refused with what differs.
+A request says what the bytes follow from, {"options": {...}, "raw_files": [...], "versions":
+{...}}. plan.json in the folder of unfinished work holds it, and the manifest of finished data; data
+of another request are refused with what differs.
 """
 
 import importlib.metadata
@@ -15,7 +15,6 @@ from t2t_lite import errors
 from t2t_lite.data import data_dir as data_dirs
 from t2t_lite.data import manifest, shards
 from t2t_lite.data import problem as problems
-from t2t_lite.text import text_files
 
 
 def existing(
@@ -32,7 +31,7 @@ def existing(
     if not (data_dir / manifest.file_name(problem.base_name)).exists():
         return None
     finished = data_dirs.read(data_dir, problem)
-    made_from = {"options": finished.options, "raw_files": finished.raw_files}
+    made_from = {**request, "options": finished.options, "raw_files": finished.raw_files}
     _refuse_difference(f"{data_dir} holds {problem.base_name}", made_from, request)
     finished.check_files(hashes=hashes)
     return finished
@@ -52,10 +51,9 @@ def begin(
     `overwrite` the other work goes at once, what is finished with `clear`.
     """
     finished = data_dir / manifest.file_name(problem.base_name)
-    path, plan = work_dir / "request.json", work_dir / "plan.json"
-    request = {**request, "versions": versions()}
-    if path.exists() and plan.exists() and not finished.exists():
-        old = json.loads(path.read_text("utf-8"))
+    plan = work_dir / "plan.json"
+    if plan.exists() and not finished.exists():
+        old = json.loads(plan.read_text("utf-8"))["request"]
         if old == request:
             return
         if not overwrite:
@@ -70,7 +68,6 @@ def begin(
     for entry in work_dir.iterdir():
         if entry.name != "lock":
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-    text_files.write_json(path, request)
 
 
 def clear(problem: problems.Problem, data_dir: pathlib.Path) -> None:
@@ -85,30 +82,27 @@ def clear(problem: problems.Problem, data_dir: pathlib.Path) -> None:
 
 def _refuse_difference(where: str, old: dict, new: dict) -> None:
     """Raise UserError that names what differs between two requests."""
-    old_order, new_order = (
-        ", ".join(file["name"] for file in request["raw_files"]) for request in (old, new)
-    )
-    old, new = (
-        {
-            **request["options"],
-            **request.get("versions", {}),
-            **{f"file {f['name']}": f"{f['bytes']} bytes {f['sha256'][:8]}" for f in files},
-        }
-        for request in (old, new)
-        for files in [request["raw_files"]]
-    )
+    old, new = _flat(old), _flat(new)
     differences = [
         f"{key} {old.get(key, 'absent')} -> {new.get(key, 'absent')}"
         for key in {**old, **new}
         if old.get(key) != new.get(key)
     ]
-    if not differences and old_order != new_order:
-        differences = [f"files {old_order} -> {new_order}"]
     if differences:
         raise errors.UserError(
             f"{where} made otherwise: {', '.join(differences)}; give another --data_dir, "
             "the same flags and files as then, or --overwrite"
         )
+
+
+def _flat(request: dict[str, Any]) -> dict[str, Any]:
+    files = request["raw_files"]
+    return {
+        **request["options"],
+        **request["versions"],
+        **{f"file {file['name']}": f"{file['bytes']} bytes {file['sha256'][:8]}" for file in files},
+        "files": ", ".join(file["name"] for file in files),
+    }
 
 
 def versions() -> dict[str, str]:

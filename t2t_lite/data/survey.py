@@ -8,7 +8,7 @@ that the bound allows: the sample is the same in whatever parts and order the co
 import dataclasses
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -85,16 +85,6 @@ class Survey:
     def sentences(self) -> list[str]:
         """Return the sample's sentences in the order of the corpus."""
         return [text for _, _, *sides in sorted(self.sample) for text in sides]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what JSON can hold of it."""
-        return dataclasses.asdict(self) | {"symbols": sorted(self.symbols)}
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Self:
-        """Return what `to_json` gave."""
-        sample = [tuple(pair) for pair in fields["sample"]]
-        return cls(**fields | {"symbols": set(fields["symbols"]), "sample": sample})
 
     def check(self, name: str) -> None:
         """Raise UserError where there is nothing to learn from, or the text is not UTF-8."""
