@@ -22,7 +22,7 @@ import dataclasses
 import functools
 import pathlib
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from t2t_lite import pipelines
 from t2t_lite.data import engine, reader, spill
@@ -61,24 +61,23 @@ class Beam:
     def encode(self, job: spill.Job, read: reader.Reader, model_bytes: bytes) -> None:
         """Spill every chunk that is not there yet."""
         missing = spill.missing_chunks(job)
-        if not missing:
-            return
-        self._progress("encode", job.num_chunks - len(missing), job.num_chunks)
-        places = self._places(read)
-        job = _absolute(job)
-        with self._spread([(chunk, places[chunk]) for chunk in missing]) as chunks:
-            _ = chunks | apache_beam.Map(_encode, job, model_bytes)
-        self._progress("encode", job.num_chunks, job.num_chunks)
+        places = self._places(read) if missing else []
+        encode = functools.partial(_encode, job=_absolute(job), model_bytes=model_bytes)
+        self._run("encode", encode, [(chunk, places[chunk]) for chunk in missing], job.num_chunks)
 
     def gather(self, job: spill.Job) -> None:
         """Write every shard that is not written yet."""
-        missing = spill.missing_shards(job)
-        if not missing:
-            return
-        self._progress("write shards", job.num_shards - len(missing), job.num_shards)
-        with self._spread(missing) as shards:
-            _ = shards | apache_beam.Map(_gather, _absolute(job))
-        self._progress("write shards", job.num_shards, job.num_shards)
+        gather = functools.partial(_gather, job=_absolute(job))
+        self._run("write shards", gather, spill.missing_shards(job), job.num_shards)
+
+    def _run(
+        self, stage: str, function: Callable[..., None], missing: Sequence, total: int
+    ) -> None:
+        if missing:
+            self._progress(stage, total - len(missing), total)
+            with self._spread(missing) as elements:
+                _ = elements | apache_beam.Map(function)
+            self._progress(stage, total, total)
 
     def _places(self, read: reader.Reader) -> Sequence[reader.Place]:
         """Return where the chunks lie: in the raw files, or unpacked here."""

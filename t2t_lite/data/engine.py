@@ -1,7 +1,7 @@
 """What makes the data: processes of this machine, or Apache Beam (see beam)."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from t2t_lite.data import reader, spill, workers
@@ -44,18 +44,20 @@ class Processes:
     def encode(self, job: spill.Job, read: reader.Reader, model_bytes: bytes) -> None:
         """Spill every chunk that is not there yet."""
         missing = set(spill.missing_chunks(job))
-        if not missing:
-            return
-        tasks = ((job, i, *chunk) for i, chunk in enumerate(read.chunks()) if i in missing)
-        encode = functools.partial(spill.encode_chunk, model_bytes=model_bytes)
-        done, num_workers = job.num_chunks - len(missing), min(self._num_workers, len(missing))
-        for finished in workers.run(encode, tasks, num_workers=num_workers):
-            self._progress("encode", done + finished, job.num_chunks)
+        if missing:
+            tasks = ((job, i, *chunk) for i, chunk in enumerate(read.chunks()) if i in missing)
+            encode = functools.partial(spill.encode_chunk, model_bytes=model_bytes)
+            self._run("encode", encode, tasks, len(missing), job.num_chunks)
 
     def gather(self, job: spill.Job) -> None:
         """Write every shard that is not written yet."""
         missing = spill.missing_shards(job)
         tasks = ((job, shard) for shard in missing)
-        done, num_workers = job.num_shards - len(missing), min(self._num_workers, len(missing))
-        for finished in workers.run(spill.gather_shard, tasks, num_workers=num_workers):
-            self._progress("write shards", done + finished, job.num_shards)
+        self._run("write shards", spill.gather_shard, tasks, len(missing), job.num_shards)
+
+    def _run(
+        self, stage: str, function: Callable[..., None], tasks: Iterable, missing: int, total: int
+    ) -> None:
+        num_workers = min(self._num_workers, missing)
+        for finished in workers.run(function, tasks, num_workers=num_workers):
+            self._progress(stage, total - missing + finished, total)
