@@ -10,7 +10,6 @@ from t2t_lite import config
 from t2t_lite.bin import avg_checkpoints
 from t2t_lite.run import checkpoint
 
-pytestmark = pytest.mark.integration
 NAME = "t2t-lite-avg-checkpoints"
 
 

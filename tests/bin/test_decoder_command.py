@@ -13,7 +13,7 @@ import pytest
 import tiny_run
 
 from t2t_lite.bin import decoder as decoder_command
-from t2t_lite.decode import files, formats, options, translator
+from t2t_lite.decode import files, options, translation, translator
 
 NAME = "t2t-lite-decoder"
 FAST = "--decode_hparams=beam_size=2"
@@ -29,7 +29,7 @@ def expected():
     """Return a function that gives the output lines for some texts."""
     decode_options = options.for_model(tiny_run.HPARAMS, beam_size=2)
     model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
-    return lambda texts: [formats.line(translation) for translation in model.translate(texts)]
+    return lambda texts: [translation.line(output) for output in model.translate(texts)]
 
 
 @pytest.fixture

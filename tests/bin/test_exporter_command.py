@@ -12,8 +12,6 @@ from t2t_lite.bin import exporter
 from t2t_lite.decode import translator
 from t2t_lite.imports import imported, tensor2tensor
 
-pytestmark = pytest.mark.integration
-
 
 def _export(*flags):
     return exporter.main(["t2t-lite-exporter", *flags])

@@ -11,7 +11,7 @@ import tiny_run
 
 from t2t_lite import errors
 from t2t_lite.bin import query_server
-from t2t_lite.decode import formats, translator
+from t2t_lite.decode import translation, translator
 from t2t_lite.serving import client
 
 pytestmark = pytest.mark.integration
@@ -245,9 +245,9 @@ def test_nbest_lines_are_the_decoders(server, run_dir, tmp_path):
     model = translator.Translator.from_output_dir(run_dir, return_beams=4)
     lines = target.read_text("utf-8").split("\n")[:-1]
     assert lines[5] == lines[6] == "\t0.000000"
-    for line, translation in zip(lines, model.translate(texts), strict=True):
+    for line, output in zip(lines, model.translate(texts), strict=True):
         found = line.split("\t")
-        wanted = formats.line(translation, is_nbest=True).split("\t")
+        wanted = translation.line(output, is_nbest=True).split("\t")
         assert found[::2] == wanted[::2]
         assert list(map(float, found[1::2])) == pytest.approx(
             list(map(float, wanted[1::2])), abs=3e-5

@@ -33,7 +33,6 @@ def test_read_returns_what_was_written(shard):
     assert list(shards.read_examples([shard, shard])) == expected * 2
 
 
-@pytest.mark.integration
 def test_tensorflow_reads_them(shard):
     import tensorflow as tf
 

@@ -268,7 +268,6 @@ def _treebank(path):
                 yield from trees.read(io.TextIOWrapper(stream, "utf-8"), name=member.name)
 
 
-@pytest.mark.integration
 def test_right_branching_trees_score_as_by_evalb(shared_data):
     # the figures are EVALB's own (COLLINS.prm, its limit of 200 brackets a sentence raised)
     gold, predicted = [], []
@@ -296,7 +295,6 @@ def test_right_branching_trees_score_as_by_evalb(shared_data):
     )
 
 
-@pytest.mark.integration
 def test_cleaning_takes_away_nothing_that_evalb_counts(shared_data):
     gold, cleaned = [], []
     for tree in _treebank(shared_data / "wsj_sample" / "combined.tgz"):

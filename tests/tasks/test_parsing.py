@@ -67,7 +67,6 @@ def _parser(**changes):
     return translator.Translator(model, task, decode_options)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_an_untrained_model_parses_any_input(beam_size):
     rng = random.Random(beam_size)

@@ -106,7 +106,6 @@ print(count, peak() - before)
 """
 
 
-@pytest.mark.integration
 def test_units_that_were_read_leave_memory(tmp_path):
     head, _, rest = TMX.partition("<tu>")
     unit = "<tu>" + rest.partition("<tu>")[0]

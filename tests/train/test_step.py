@@ -59,7 +59,6 @@ def plain():
     return _trajectory(TINY)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(
     ("changes", "kwargs"),
     [

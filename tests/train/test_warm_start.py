@@ -2,12 +2,9 @@
 
 import shutil
 
-import pytest
 import tiny_training
 
 from t2t_lite.bin import trainer
-
-pytestmark = pytest.mark.integration
 
 
 def test_a_warm_start_is_from_weights_of_this_vocabulary_that_fit(
