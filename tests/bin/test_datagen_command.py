@@ -11,8 +11,6 @@ from t2t_lite.data import data_dir, shards
 from t2t_lite.imports import imported, marian
 from t2t_lite.text import any_vocabulary
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture
 def corpus(tmp_path):

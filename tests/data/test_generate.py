@@ -68,7 +68,6 @@ def test_manifest_counts_are_those_of_the_shards(made):
     assert made.vocabulary_file["subwords_per_word"] > 1
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("num_workers", [2, 3])
 def test_bytes_do_not_depend_on_workers(made, problem, raw_dir, tmp_path, num_workers):
     other = numbered_corpus.generate(problem, raw_dir, tmp_path, num_workers=num_workers)
@@ -153,7 +152,7 @@ DIRT = [
 ]
 
 
-@pytest.mark.parametrize("num_workers", [1, pytest.param(2, marks=pytest.mark.integration)])
+@pytest.mark.parametrize("num_workers", [1, 2])
 def test_what_is_dropped_is_counted_by_reason(problem, tmp_path, num_workers, monkeypatch):
     monkeypatch.setattr(generate, "_PAIRS_PER_SHARD", 500)  # equal pairs must meet in one of 7
     raw_dir = numbered_corpus.write(tmp_path / "raw", 3_000, extra=DIRT)

@@ -11,7 +11,6 @@ import pytest
 from t2t_lite import errors, registry
 from t2t_lite.data import data_dir, generate, manifest, pipeline, shards
 
-pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
 
 OPTIONS = {"batch_tokens": 512, "max_length": 60}

@@ -9,7 +9,6 @@ import pytest
 from t2t_lite import errors, registry
 from t2t_lite.data import data_dir, generate, manifest, pipeline, shards, share, token_batches
 
-pytestmark = pytest.mark.integration
 tf = pytest.importorskip("tensorflow")
 
 OPTIONS = {"batch_tokens": 512, "max_length": 25, "max_buckets": 4, "seed": 3}

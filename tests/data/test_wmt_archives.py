@@ -18,7 +18,6 @@ from t2t_lite.bin import datagen
 from t2t_lite.data import generate, wmt_archives
 from t2t_lite.text import text_files
 
-pytestmark = pytest.mark.integration
 pytest.importorskip("tensorflow_datasets")
 
 

@@ -87,7 +87,6 @@ def test_each_symbol_is_one_id(made, each):
         assert starts == len(one["inputs"].split())
 
 
-@pytest.mark.integration
 def test_symbols_are_one_id_in_the_graph_too(made):
     vocab = data_dir.read(made, Given()).vocabulary
     texts = [one["targets"] for one in Given().samples("train")][:3]
@@ -125,7 +124,6 @@ def test_problems_name_their_task():
     assert registry.problem("toy_ende_rev").task == "translation"
 
 
-@pytest.mark.integration
 def test_a_parser_decodes_as_the_papers_does_whatever_its_hparams_set(tmp_path):
     many = "".join(tree(f"word{number}") for number in range(20))
     write(tmp_path / "raw", dict.fromkeys(SAMPLE, many))
@@ -292,7 +290,6 @@ def test_absent_trees_are_refused(tmp_path, name, message):
         each.raw_files(tmp_path)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
@@ -332,7 +329,6 @@ def test_the_combination_has_both_corpora(shared_data, tmp_path):
     assert len(each.raw_files(tmp_path)) == 2
 
 
-@pytest.mark.integration
 def test_errors_name_the_file_when_data_are_made(tmp_path):
     write(tmp_path / "raw", SAMPLE | {"wsj_0181.mrg": tree("a") + "(S (NN a)\n"})
     with pytest.raises(errors.UserError, match=r"wsj_0181.mrg, line 2: the tree that begins here"):

@@ -10,8 +10,6 @@ from t2t_lite import registry
 from t2t_lite.bin import trainer
 from t2t_lite.data import data_dir
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.mark.parametrize(
     ("change", "expected"),

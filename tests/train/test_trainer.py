@@ -24,8 +24,6 @@ from t2t_lite.run import checkpoint
 from t2t_lite.train import devices, evaluator
 from t2t_lite.train import trainer as trainers
 
-pytestmark = pytest.mark.integration
-
 
 def _start(arguments: list[str]) -> subprocess.Popen:
     command = tiny_training.command(arguments)
