@@ -1,4 +1,4 @@
-"""What makes the data: processes of this machine, or Apache Beam (see beam)."""
+"""The engines that generate data: processes of this machine, or Apache Beam (see beam)."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -7,11 +7,11 @@ from typing import Protocol
 from t2t_lite.data import reader, spill, workers
 from t2t_lite.data import survey as surveys
 
-Progress = Callable[[str, int, int], None]  # what is done, how much of it, of how much (0: unknown)
+Progress = Callable[[str, int, int], None]  # stage, units done, units in all (0: unknown)
 
 
 class Engine(Protocol):
-    """The three passes of a generation, each of which goes on where an earlier call was ended."""
+    """The three passes of a generation. Each resumes where an earlier call was interrupted."""
 
     def survey(self, read: reader.Reader, seed: int) -> surveys.Survey:
         """Return the survey of the training text."""

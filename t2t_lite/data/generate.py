@@ -168,7 +168,7 @@ def download_dir(
 
 @contextlib.contextmanager
 def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
-    """Lock data_dir and work_dir: another process may share either of them with this one."""
+    """Lock data_dir and work_dir, since another process may use either of them."""
     with contextlib.ExitStack() as stack:
         both = (data_dir / work_dir.name).resolve(), work_dir.resolve()
         for folder in dict.fromkeys(both):  # they may be the same one
@@ -177,9 +177,9 @@ def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
 
 
 def _remove_leftovers(data_dir: pathlib.Path, work_dir: pathlib.Path) -> None:
-    """Remove the work of a process that was killed when all but this was done.
+    """Remove the work_dir of a process that was killed after it wrote the manifest.
 
-    Elsewhere than in data_dir it may be the work for another one.
+    A work_dir outside data_dir may belong to another data_dir and stays.
     """
     if work_dir.exists() and work_dir.parent == data_dir:
         with contextlib.suppress(errors.UserError), _only_one(data_dir, work_dir):
@@ -199,7 +199,7 @@ def _removed_if_empty(*folders: pathlib.Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _undone_by_a_mistake(work_dir: pathlib.Path) -> Iterator[None]:
-    """Remove the unfinished work where it turns out that nothing can come of it."""
+    """Remove the unfinished work if a UserError shows that it cannot be finished."""
     try:
         yield
     except errors.UserError:
@@ -270,7 +270,7 @@ def _num_shards(pairs: int) -> int:
 
 
 def _check_other_splits(read: readers.Reader) -> None:
-    """Raise UserError where one has no text, before the long work on the training text."""
+    """Raise UserError if a dev or test split has no text, before the long first pass."""
     for split in read.splits:
         if split != "train" and not any(list(map(_has_text, read.samples(split)))):
             raise errors.UserError(
@@ -290,7 +290,7 @@ def _has_text(sample: problems.Sample) -> bool:
 def _refuse_change(
     job: spill.Job, pairs: int, request: dict[str, Any], raw_files: Sequence[pathlib.Path]
 ) -> None:
-    """Raise UserError where the second pass has read another text than the first."""
+    """Raise UserError if the second pass has read another text than the first."""
     missing = [i for i in range(job.num_chunks) if not spill.chunk_report(job, i).exists()]
     if missing or _chunk_totals(job)[0]["pairs"] != pairs:
         was = f"no longer gives the {pairs:,} training pairs that were counted"
@@ -305,7 +305,7 @@ def _refuse_change(
 
 
 def _refuse_nothing(job: spill.Job) -> None:
-    """Raise UserError where cleaning leaves no pair."""
+    """Raise UserError if cleaning leaves no pair."""
     counts, dropped = _chunk_totals(job)
     if sum(dropped.values()) >= counts["pairs"]:
         reasons = ", ".join(f"{number:,} {reason}" for reason, number in dropped.items() if number)

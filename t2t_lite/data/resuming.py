@@ -1,8 +1,8 @@
-"""Whether generation begins, goes on or is done: a data_dir is made for one request only.
+"""Decides whether generation begins, resumes or is done. A data_dir belongs to one request.
 
-A request says what the bytes follow from, {"options": {...}, "raw_files": [...], "versions":
-{...}}. plan.json in the folder of unfinished work holds it, and the manifest of finished data; data
-of another request are refused with what differs.
+A request is all that the bytes depend on: {"options": {...}, "raw_files": [...], "versions":
+{...}}. plan.json in the folder of unfinished work records it, and so does the manifest of finished
+data. A different request is refused with a list of the differences.
 """
 
 import importlib.metadata
@@ -24,9 +24,10 @@ def existing(
     *,
     hashes: bool = False,
 ) -> data_dirs.Data | None:
-    """Return the finished data if they are what is asked for; None if there are none.
+    """Return the finished data of this request, None if there are none.
 
-    Their files are checked, with `hashes` whole and otherwise by their sizes.
+    Raises UserError for data of another request. Files are checked by size, with `hashes` by
+    content.
     """
     if not (data_dir / manifest.file_name(problem.base_name)).exists():
         return None
@@ -45,10 +46,10 @@ def begin(
     *,
     overwrite: bool,
 ) -> None:
-    """Make sure that work_dir continues this request and no other.
+    """Make sure that work_dir holds unfinished work of this request or nothing.
 
-    UserError where it was begun for another one or data_dir holds shards without a manifest; with
-    `overwrite` the other work goes at once, what is finished with `clear`.
+    Raises UserError if it holds work of another request or if data_dir holds shards without a
+    manifest. With `overwrite` the other work is removed here, finished data by `clear`.
     """
     finished = data_dir / manifest.file_name(problem.base_name)
     plan = work_dir / "plan.json"
@@ -71,8 +72,8 @@ def begin(
 
 
 def clear(problem: problems.Problem, data_dir: pathlib.Path) -> None:
-    """Remove the data that others are to replace, now that nothing refuses these any more."""
-    # The manifest goes first: what it speaks for is about to go.
+    """Remove finished data. Called when the new request has passed all checks."""
+    # The manifest goes first, so that it never lists files that are gone.
     (data_dir / manifest.file_name(problem.base_name)).unlink(missing_ok=True)
     for shard in shards.find(data_dir, problem.base_name, "*"):
         shard.unlink()
@@ -106,7 +107,7 @@ def _flat(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return what may change the bytes: of the format and of SentencePiece."""
+    """Return the versions that the bytes depend on: of the format and of SentencePiece."""
     return {
         "t2t_lite_data": str(manifest.FORMAT),
         "sentencepiece": importlib.metadata.version("sentencepiece"),

@@ -1,8 +1,8 @@
-"""The first pass over the training text: what it holds, and a sample to learn the vocabulary from.
+"""The first pass over the training text: counts, and a sample to learn the vocabulary from.
 
-A pair is in the sample if its hash is below a limit; whenever the sample outgrows its bound the
-limit is halved, which leaves about half of it, still spread evenly. The last limit is the largest
-that the bound allows: the sample is the same in whatever parts and order the corpus is read.
+A pair is in the sample if its hash is below a limit. Whenever the sample becomes too large the
+limit is halved, which keeps about half of it, still spread evenly. The last limit is the largest
+possible one, so the sample is the same whatever the order and parts in which the corpus is read.
 """
 
 import dataclasses
@@ -27,9 +27,9 @@ _MARGIN = 4
 
 @dataclasses.dataclass
 class Survey:
-    """What is known of the chunks that were added, in any order.
+    """Counts and sample of the chunks that were added, in any order.
 
-    Of symbolic targets all tokens are collected, and they are not in the sample.
+    All tokens of symbolic targets are collected in `symbols`; the sample leaves them out.
     """
 
     seed: int
@@ -62,19 +62,20 @@ class Survey:
         )
 
     def sparse(self, size: int) -> Self:
-        """Return it with a limit for a corpus of about `size` characters, above the one in the end.
+        """Return a copy whose first limit suits a corpus of about `size` characters.
 
-        Then no part of the corpus has all its text in its survey; see `may_lack_pairs`.
+        So the survey of a part does not hold all its text. `may_lack_pairs` tells whether the limit
+        was too low.
         """
         halvings = max(size // (_MARGIN * _SAMPLE_CHARACTERS), 1).bit_length() - 1
         return dataclasses.replace(self, limit=self.limit >> halvings)
 
     def may_lack_pairs(self, sparse: "Survey") -> bool:
-        """Return whether `sparse`, which this was begun with, had too low a limit."""
+        """Return whether the limit of `sparse`, with which this survey began, was too low."""
         return self.limit == sparse.limit < _ALL
 
     def merge(self, other: "Survey") -> None:
-        """Take in what another one has seen of the same corpus."""
+        """Add the survey of another part of the same corpus."""
         self.pairs += other.pairs
         self.has_text |= other.has_text
         self.broken += other.broken
@@ -87,7 +88,7 @@ class Survey:
         return [text for _, _, *sides in sorted(self.sample) for text in sides]
 
     def check(self, name: str) -> None:
-        """Raise UserError where there is nothing to learn from, or the text is not UTF-8."""
+        """Raise UserError if there is nothing to learn from or the text is not UTF-8."""
         if not self.pairs:
             raise errors.UserError(f"{name} has no training text")
         if not self.has_text:

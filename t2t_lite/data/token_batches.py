@@ -2,8 +2,8 @@
 
 With batch_tokens=512 and the sizes (8, 8) and (24, 32), a pair of 5 and 6 tokens comes in a batch
 of 64 such pairs, inputs [64, 8] and targets [64, 8]; one of 21 and 24 tokens in one of 16 pairs.
-Padding counts as tokens do, so that every step costs about the same. Which sizes there are,
-`buckets.choose` says.
+Padding counts as tokens do, so that every step costs about the same. `buckets.choose` picks the
+sizes.
 
 Legend: B batch, S source length, T target length.
 """

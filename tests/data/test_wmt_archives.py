@@ -16,7 +16,6 @@ import pytest
 from t2t_lite import errors, registry
 from t2t_lite.bin import datagen
 from t2t_lite.data import generate, wmt_archives
-from t2t_lite.text import text_files
 
 pytest.importorskip("tensorflow_datasets")
 
@@ -279,11 +278,3 @@ def test_a_missing_network_is_told_at_once(tmp_path, monkeypatch):
     for part in ("Network is unreachable", "training-parallel-europarl-v7.tgz", "--raw_dir"):
         assert part in str(caught.value)
     assert not (tmp_path / "data").exists()
-
-
-def test_real_newstest_has_its_official_form(shared_data):
-    folder = shared_data / "newstest"
-    for pair, sizes in (("en-de", (3000, 3003)), ("en-fr", (3000, 3003))):
-        for year, size in zip((2013, 2014), sizes):
-            path = folder / f"newstest{year}.{pair}.en.gz"
-            assert sum(1 for _ in text_files.read_lines(path)) == size
