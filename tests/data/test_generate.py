@@ -68,7 +68,6 @@ def test_manifest_counts_are_those_of_the_shards(made):
     assert made.vocabulary_file["subwords_per_word"] > 1
 
 
-@pytest.mark.integration
 def test_bytes_do_not_depend_on_workers(made, problem, raw_dir, tmp_path):
     other = numbered_corpus.generate(problem, raw_dir, tmp_path, num_workers=3)
     assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
