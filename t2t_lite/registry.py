@@ -13,7 +13,6 @@ and is found by name: `registry.problem("wmt14_ende")`, `registry.hparams("trans
 
 import difflib
 import importlib
-import importlib.machinery
 import importlib.util
 import inspect
 import os
@@ -101,23 +100,27 @@ def load_user_dir(directory: str) -> None:
     name = path.name  # of the link, if it is one
     if not name.isidentifier():
         raise errors.UserError(f"--t2t_usr_dir={directory}: its name must be a Python identifier")
-    if name not in sys.modules:
-        _refuse_taken(name, importlib.util.find_spec(name), path, directory)
-        sys.path.insert(0, str(path.parent))
-        _USER_DIRS.append(path)
-        try:
-            load(name)
-        except Exception as error:
-            for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
-                del sys.modules[module]  # so that the next call loads it again
-            _forget(name)
-            raise errors.UserError(
-                f"--t2t_usr_dir={directory}: {user_mistake(error) or error}"
-            ) from error
-        finally:
-            sys.path.remove(str(path.parent))
-    else:
-        _refuse_taken(name, sys.modules[name].__spec__, path, directory)
+    spec = importlib.util.find_spec(name)  # of the loaded module, where it is loaded
+    folders = (spec.submodule_search_locations or []) if spec else [path]
+    if not any(path.samefile(folder) for folder in folders if os.path.exists(folder)):
+        raise errors.UserError(
+            f"--t2t_usr_dir={directory}: there is another Python module {name}; rename the folder"
+        )
+    if name in sys.modules:
+        return
+    sys.path.insert(0, str(path.parent))
+    _USER_DIRS.append(path)
+    try:
+        load(name)
+    except Exception as error:
+        for module in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
+            del sys.modules[module]  # so that the next call loads it again
+        _forget(name)
+        raise errors.UserError(
+            f"--t2t_usr_dir={directory}: {user_mistake(error) or error}"
+        ) from error
+    finally:
+        sys.path.remove(str(path.parent))
 
 
 def _forget(package: str) -> None:
@@ -127,20 +130,6 @@ def _forget(package: str) -> None:
             if f"{entry.__module__}.".startswith(f"{package}."):
                 del registered[name]
                 registered.pop(f"{name}_rev", None)
-
-
-def _refuse_taken(
-    name: str,
-    spec: importlib.machinery.ModuleSpec | None,
-    path: pathlib.Path,
-    directory: str | os.PathLike[str],
-) -> None:
-    """Raise UserError if another module has the name of a user's folder."""
-    folders = spec.submodule_search_locations or [] if spec else [path]
-    if not any(path.samefile(folder) for folder in folders if os.path.exists(folder)):
-        raise errors.UserError(
-            f"--t2t_usr_dir={directory}: there is another Python module {name}; rename the folder"
-        )
 
 
 def user_mistake(error: BaseException) -> str | None:

@@ -105,6 +105,9 @@ def _check_flags() -> None:
         f'{task} needs --decode_to_file ("-" is the standard output)': (
             not target and (decodes_file or task == "--score_file")
         ),
+        "--decode_interactive does not go with --decode_to_file": (
+            FLAGS.decode_interactive and target
+        ),
         "--score_file and --decode_from_file cannot both be the standard input": (
             FLAGS.score_file == source == "-"
         ),

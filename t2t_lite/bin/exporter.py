@@ -1,8 +1,9 @@
-"""Write a trained model as a SavedModel: text in, text out, in TensorFlow Serving.
+"""Export a trained model as a SavedModel for TensorFlow Serving: text in, text out.
 
   t2t-lite-exporter --output_dir=run --export_dir=export
 
-Writes export/<version>/ with the next free number; a server that watches the folder picks it up.
+Writes export/<version>/ with the next free version number. A server that watches the folder loads
+it.
 """
 
 import sys

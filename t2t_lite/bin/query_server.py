@@ -6,9 +6,9 @@
   t2t-lite-query-server --server=localhost:8500 --servable_name=ende \\
       --decode_from_file=in.en --decode_to_file=out.de
 
-Without a file it translates what you type, or what comes through a pipe, line by line. After an
-error or Ctrl-C give the same command again: if it writes a file, it does the lines that are
-missing. With --version they come from the same version of the model.
+Without a file it translates what you type, or the lines of a pipe. To resume an interrupted command
+that writes a file, run it again: it translates the missing lines. With --version all lines come
+from the same version of the model.
 """
 
 import contextlib
@@ -31,57 +31,40 @@ if TYPE_CHECKING:
     from t2t_lite.serving import client
 
 FLAGS = command.new_flags()
-flags.DEFINE_string(
-    "server",
-    None,
-    "host:port; gRPC: 8500, REST: 8501. With https:// before it, it is asked by TLS; with a path "
-    "behind it, the paths of --rest begin so.",
-    flag_values=FLAGS,
-)
-flags.DEFINE_string("servable_name", None, "The model's name on the server.", flag_values=FLAGS)
-flags.DEFINE_bool("rest", False, "Speak REST, not gRPC.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "decode_from_file",
-    None,
-    'The text, one sentence a line; may be compressed. Default, and "-": the standard input.',
-    flag_values=FLAGS,
+command.define_strings(
+    FLAGS,
+    server="host:port of the server (TensorFlow Serving: 8500 gRPC, 8501 REST), or https://host "
+    "for TLS. With --rest a path may follow.",
+    servable_name="Name of the model on the server.",
+    decode_from_file='Input text, one sentence per line; may be compressed. Default, and "-": '
+    "standard input.",
+    version_label="Label of the version to ask, e.g. stable, instead of --version.",
+    ca_file="PEM file of the certificate authorities to trust; implies --tls. Default: the "
+    "system's with --rest, gRPC's own otherwise.",
 )
 flags.DEFINE_string(
     "decode_to_file",
     "-",
-    'Where the outputs go, one line for every input line; "-" is the standard output.',
+    'Where to write outputs, one line per input line. "-": standard output.',
     flag_values=FLAGS,
 )
 flags.DEFINE_string(
     "signature_name",
     "serving_default",
-    "serving_default, or nbest: all outputs with their scores, tabs between.",
+    "serving_default, or nbest: all outputs with their scores, separated by tabs.",
     flag_values=FLAGS,
 )
-flags.DEFINE_integer("version", None, "Of the model; default: the newest.", 0, flag_values=FLAGS)
-flags.DEFINE_string("version_label", None, "E.g. stable, instead.", flag_values=FLAGS)
+for name, default, text, lower_bound in (
+    ("version", None, "Version of the model to ask. Default: the newest.", 0),
+    ("retries", 5, "How often to retry a request while the server is unavailable.", 0),
+    ("in_flight", 8, "How many requests to send at a time; 1 answers a pipe line by line.", 1),
+    ("batch_size", 1, "Number of sentences in a request.", 1),
+):
+    flags.DEFINE_integer(name, default, text, lower_bound, flag_values=FLAGS)
 flags.DEFINE_float(
-    "timeout_secs", 30, "Of a request with all its retries.", 0.001, flag_values=FLAGS
+    "timeout_secs", 30, "Seconds for a request with its retries.", 0.001, flag_values=FLAGS
 )
-flags.DEFINE_integer(
-    "retries", 5, "Further tries while the server is unavailable.", 0, flag_values=FLAGS
-)
-flags.DEFINE_integer(
-    "in_flight",
-    8,
-    "Requests that wait for an answer at a time; through a pipe, 1 answers every line at once.",
-    1,
-    flag_values=FLAGS,
-)
-flags.DEFINE_integer("batch_size", 1, "Sentences of a request.", 1, flag_values=FLAGS)
-flags.DEFINE_bool("tls", False, "Encrypt.", flag_values=FLAGS)
-flags.DEFINE_string(
-    "ca_file",
-    None,
-    "Certificates (PEM) of who vouches for the server; implies --tls. Default: with --rest "
-    "the system's, else those that gRPC brings along.",
-    flag_values=FLAGS,
-)
+command.define_bools(FLAGS, rest="Use REST instead of gRPC.", tls="Encrypt the connection.")
 flags.DEFINE_multi_string(
     "header",
     [],

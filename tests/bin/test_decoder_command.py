@@ -199,6 +199,7 @@ def _read_until(descriptor, wanted, seen=b""):
         (["--output_dir={run}"], 1, "expected one of --decode_from_file"),
         (["--output_dir={run}", "--split=test", "--decode_interactive"], 1, "expected one of"),
         (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),
+        (["--output_dir={run}", "--decode_interactive", "--decode_to_file=out"], 1, "not go with"),
         (["--output_dir={run}", "--split=test", "--decode_hparams=alfa=1"], 1, "mean alpha"),
         (["--output_dir={run}", "--split=test"], 1, "run t2t-lite-datagen"),
         (["--output_dir={run}", "--split=test", "--target_language=German"], 1, "a language code"),

@@ -19,34 +19,31 @@ def _explore(run_dir, *more):
     return explore.main(["t2t-lite-explore", f"--output_dir={run_dir}", *more])
 
 
-def test_a_text_in_one_file(run_dir, tmp_path, capsys):
-    target = tmp_path / "out.html"
-    assert _explore(run_dir, "--text=a dog runs", f"--html={target}") == 0
-    assert capsys.readouterr().out.startswith(f"{target}: ")
-    (data,) = re.findall(
-        r'<script type="application/json" id="data">(.*)</script>', target.read_text()
-    )
-    content = json.loads(data)
-    (text,) = content["texts"]
-    assert text["translation"]["text"] == "a dog runs"
-    assert set(text["attention"]) == {"encoder", "decoder", "cross"}
-    assert text["search"]["extensions"]
+def _content(target):
+    """Return the data in a saved page."""
+    return json.loads(target.read_text().split('id="data">')[1].split("</script>")[0])
 
 
-def test_a_file_of_texts(run_dir, tmp_path):
+def test_texts_in_one_file(run_dir, tmp_path, capsys):
     source, target = tmp_path / "in", tmp_path / "out.html"
     source.write_text("a dog runs\n\nhe sleeps\n")
     assert _explore(run_dir, f"--decode_from_file={source}", f"--html={target}") == 0
-    data = target.read_text().split('id="data">')[1].split("</script>")[0]
-    assert [text["text"] for text in json.loads(data)["texts"]] == ["a dog runs", "he sleeps"]
+    assert capsys.readouterr().out.startswith(f"{target}: ")
+    first, second = _content(target)["texts"]
+    assert first["translation"]["text"] == "a dog runs"
+    assert set(first["attention"]) == {"encoder", "decoder", "cross"}
+    assert first["search"]["extensions"]
+    assert second["text"] == "he sleeps"
+    assert _explore(run_dir, f"--decode_from_file={source}", f"--html={source}") == 1
+    assert "in is what is read: give another file" in capsys.readouterr().err
+    assert source.read_text() == "a dog runs\n\nhe sleeps\n"
 
 
 def test_an_export_shows_what_it_answers_with(export_dir, tmp_path, capsys):
     target = tmp_path / "out.html"
     flags = [f"--export_dir={export_dir}", "--text=a dog runs", f"--html={target}"]
     assert explore.main(["t2t-lite-explore", *flags]) == 0
-    data = target.read_text().split('id="data">')[1].split("</script>")[0]
-    content = json.loads(data)
+    content = _content(target)
     (text,) = content["texts"]
     outputs = t2t_lite.load(export_dir).nbest(["a dog runs"])[0]
     shown = text["translation"]["hypotheses"]
@@ -57,14 +54,6 @@ def test_an_export_shows_what_it_answers_with(export_dir, tmp_path, capsys):
     assert text["attention"] == {}
     assert text["search"] is None
     assert "--output_dir" in content["about"]["missing"]
-
-
-def test_the_texts_are_not_overwritten(run_dir, tmp_path, capsys):
-    source = tmp_path / "in"
-    source.write_text("a dog runs\n")
-    assert _explore(run_dir, f"--decode_from_file={source}", f"--html={source}") == 1
-    assert "in is what is read: give another file" in capsys.readouterr().err
-    assert source.read_text() == "a dog runs\n"
 
 
 @pytest.mark.parametrize(
