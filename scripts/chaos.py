@@ -1,23 +1,20 @@
-"""Kill every process of an experiment again and again; the results must be those of a quiet one.
+"""Kill every process of an experiment repeatedly; the results must equal an undisturbed run's.
 
   python scripts/chaos.py [--seed=1] [--kills=10] [--work_dir=DIR]
 
 An experiment is t2t-lite-datagen on a small corpus, t2t-lite-trainer as two workers,
-t2t-lite-avg-checkpoints, t2t-lite-decoder and t2t-lite-exporter. It runs once undisturbed; then,
-in another folder, each process is killed with SIGKILL at --kills random moments and started again
-by the same command, a worker together with its peer. Half of the moments are while a process
-starts, half while it works: within a short time after its files begin to change, so that it has
-not finished before the last kill.
+t2t-lite-avg-checkpoints, t2t-lite-decoder and t2t-lite-exporter. It runs once undisturbed. Then, in
+another folder, each process is killed with SIGKILL at --kills random moments and started again by
+the same command, a worker together with its peer. Half of the kills come while a process starts,
+half while it works: soon after its files begin to change, so that it is not finished too early.
 
-Compared are the bytes of shards, vocabulary, manifest and translations, the values of the last
-checkpoint (weights, optimizer moments, step) and of the average, and of every exported version
-the bytes of all files but two and the answers. The two, saved_model.pb and fingerprint.pb, hold
-numbers that TensorFlow gives anew in every process; what they compute is compared by the answers.
-What a killed process left behind and no later one removed differs too.
+These must be equal: the bytes of shards, vocabulary, manifest and translations; the values of the
+last checkpoint (weights, optimizer moments, step) and of the average; of each export the answers
+and the bytes of all files except saved_model.pb and fingerprint.pb, in which TensorFlow numbers
+things anew in every process. Files that killed processes left behind count as a difference.
 
-It prints a line for each event. The exit status is 1 where something differs, and the lines say
-what. Training is float32 on a CPU, where it is exact. With ten kills it takes some 20 minutes on
-two cores.
+It prints a line for each event and exits with status 1 if anything differs. Training is float32 on
+a CPU, where it is exact. With ten kills it takes some 20 minutes on two cores.
 """
 
 import argparse
@@ -76,7 +73,7 @@ class Part:
         for path in self.folder.glob(self.shows):
             try:
                 status = path.stat()
-            except FileNotFoundError:  # it was temporary
+            except FileNotFoundError:  # a temporary file
                 continue
             if status.st_size and path.is_file():
                 sizes[str(path)] = status.st_size
@@ -362,11 +359,11 @@ def _free_ports(count: int) -> list[int]:
     return ports
 
 
-# What came of it
+# Comparison
 
 
 def differences(work_dir: pathlib.Path) -> Iterator[str]:
-    """Yield what the killed experiment has otherwise than the quiet one."""
+    """Yield the differences between the killed and the quiet experiment."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with command.quiet_import():
         import tensorflow_text  # noqa: F401  registers the tokenizer's operations
@@ -421,7 +418,7 @@ def _checkpoints_differ(one: pathlib.Path, other: pathlib.Path) -> Iterator[str]
     if shapes[0] != shapes[1]:
         yield f"{other.name}: the checkpoints' variables"
         return
-    # The pipeline's position is compared by what comes of it: it holds paths and times.
+    # The pipeline's position holds paths and times; the weights show that it is right.
     keys = [key for key in shapes[0] if key.startswith(("model/", "optimizer/"))]
     for key in keys:
         values = [reader.get_tensor(key) for reader in readers]
@@ -437,25 +434,19 @@ def _exports_differ(one: pathlib.Path, versions: pathlib.Path) -> Iterator[str]:
     def answers(path: pathlib.Path) -> list:
         signatures = tf.saved_model.load(str(path)).signatures
         texts = tf.constant(_SOURCES)
-        found = []
-        for name in ("serving_default", "nbest"):
-            outputs = signatures[name](inputs=texts)
-            found.append({key: outputs[key].numpy().tolist() for key in sorted(outputs)})
-        return found
+        outputs = [signatures[name](inputs=texts) for name in ("serving_default", "nbest")]
+        return [{key: value.numpy().tolist() for key, value in each.items()} for each in outputs]
 
     expected = answers(one)
     for path in sorted(path for path in versions.iterdir() if path.name.isdecimal()):
         yield from _files_differ(one, path)
         if answers(path) != expected:
             yield f"export/{path.name}: the answers"
-        same = all((one / n).read_bytes() == (path / n).read_bytes() for n in _NOT_COMPARED[:1])
-        _say(
-            f"export/{path.name}: answers compared; its graph's bytes {'too' if same else 'differ'}"
-        )
+        _say(f"export/{path.name}: answers compared")
 
 
 def _left_behind(one: pathlib.Path, other: pathlib.Path) -> Iterator[str]:
-    """Yield what a killed process left in a folder and no later one removed."""
+    """Yield files that a killed process left in a folder and no later one removed."""
     names = [{path.name for path in folder.iterdir()} for folder in (one, other)]
     for name in sorted(names[1] - names[0]):
         if not name.startswith("events.out.tfevents") and not name.isdecimal():
