@@ -177,4 +177,4 @@ def test_data_of_two_vocabularies_are_not_read_the_other_way_round(
     run_dir, data_dir, tmp_path, capsys
 ):
     assert _train(run_dir, data_dir, tmp_path / "run", "--problem=parallel_text_rev") == 1
-    assert "which parallel_text_rev would exchange" in capsys.readouterr().err
+    assert "which parallel_text_rev would swap" in capsys.readouterr().err
