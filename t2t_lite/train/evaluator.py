@@ -1,5 +1,6 @@
 """Scores of the dev split while a model trains: likelihood and real decoding."""
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ from t2t_lite.data import data_dir, pipeline
 from t2t_lite.decode import translator
 from t2t_lite.model import transformer
 from t2t_lite.tasks import task as tasks
-from t2t_lite.train import metrics
+from t2t_lite.train import loss
 
 
 class Figures(NamedTuple):
@@ -19,27 +20,33 @@ class Figures(NamedTuple):
     The first of them is the task's own: BLEU, or for a parser the F1 of labelled brackets.
     """
 
-    tokens: metrics.Evaluation
+    loss: float  # unsmoothed mean per target token, in nats
+    accuracy: float  # share of target tokens that are the model's first guess
     scores: Mapping[str, float]
+
+    @property
+    def perplexity(self) -> float:
+        """e^loss; infinite rather than an overflow."""
+        return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property
     def best_by(self) -> float:
         """The value to maximise: the first score, else the negative loss."""
-        return next(iter(self.scores.values()), -self.tokens.loss)
+        return next(iter(self.scores.values()), -self.loss)
 
     def scalars(self) -> dict[str, float]:
         """Return the figures under TensorBoard's names."""
         return {
-            "loss": self.tokens.loss,
-            "neg_log_perplexity": -self.tokens.loss,
-            "perplexity": self.tokens.perplexity,
-            "accuracy": self.tokens.accuracy,
+            "loss": self.loss,
+            "neg_log_perplexity": -self.loss,
+            "perplexity": self.perplexity,
+            "accuracy": self.accuracy,
             **{name.lower(): value for name, value in self.scores.items()},
         }
 
     def __str__(self) -> str:
-        text = f"loss {self.tokens.loss:.4f}  perplexity {self.tokens.perplexity:.3f}"
-        text += f"  accuracy {self.tokens.accuracy:.4f}"
+        text = f"loss {self.loss:.4f}  perplexity {self.perplexity:.3f}"
+        text += f"  accuracy {self.accuracy:.4f}"
         return text + "".join(f"  {name} {value:.2f}" for name, value in self.scores.items())
 
 
@@ -66,7 +73,7 @@ class Evaluator:
         self._task = task
         ids = tf.TensorSpec([None, None], tf.int32)
         self._count = tf.function(
-            lambda inputs, targets: metrics.token_counts(model(inputs, targets), targets),
+            lambda inputs, targets: count_tokens(model(inputs, targets), targets),
             input_signature=[ids, ids],
             autograph=False,
         )
@@ -90,7 +97,8 @@ class Evaluator:
         for batch in batches:
             batch_counts = self._count(batch["inputs"], batch["targets"])
             counts = [a + float(b) for a, b in zip(counts, batch_counts)]
-        return Figures(metrics.evaluation(*counts), self._decode())
+        likelihood, correct, tokens = counts
+        return Figures(likelihood / max(tokens, 1), correct / max(tokens, 1), scores=self._decode())
 
     def _measure(self) -> dict[str, Any]:
         dev = self._data.content_hash("dev")[:16]
@@ -111,3 +119,18 @@ class Evaluator:
             return {}
         outputs = [item.text for item in self._translator.translate(self._sources)]
         return self._task.scores(outputs, self._references)
+
+
+def count_tokens(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Return sums over targets [B, T] of negative log-likelihood, right first guesses and tokens.
+
+    `logits` are [B, T, V]; padding counts nowhere.
+    """
+    weights = loss.token_weights(targets)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+    guesses = tf.argmax(logits, axis=-1, output_type=targets.dtype)
+    return (
+        tf.reduce_sum(losses * weights),
+        tf.reduce_sum(tf.cast(tf.equal(guesses, targets), tf.float32) * weights),
+        tf.reduce_sum(weights),
+    )

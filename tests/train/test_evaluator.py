@@ -2,16 +2,14 @@
 
 import tiny_run
 
-from t2t_lite.train import evaluator, metrics
-
-TOKENS = metrics.evaluation(20.0, 5.0, 10.0)
+from t2t_lite.train import evaluator
 
 
 def test_translations_are_compared_by_bleu_beside_which_chrf_is_watched():
     scores = tiny_run.task().scores(
         ["Ein alter Hund läuft dort ."], ["Ein alter Hund läuft hier ."]
     )
-    figures = evaluator.Figures(TOKENS, scores)
+    figures = evaluator.Figures(2.0, 0.5, scores)
     assert list(scores) == ["BLEU", "chrF"]
     assert figures.best_by == scores["BLEU"] != scores["chrF"]
     assert figures.scalars()["chrf"] == scores["chrF"]
@@ -19,6 +17,6 @@ def test_translations_are_compared_by_bleu_beside_which_chrf_is_watched():
 
 
 def test_without_decoding_the_lower_loss_is_better():
-    figures = evaluator.Figures(TOKENS, {})
+    figures = evaluator.Figures(2.0, 0.5, {})
     assert figures.best_by == -2.0
     assert str(figures).endswith("accuracy 0.5000")
