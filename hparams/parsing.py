@@ -20,7 +20,7 @@ def _decoding(hparams: config.HParams) -> config.HParams:
 def transformer_parsing_4layer() -> config.HParams:
     """4 + 4 layers of 1024 for the WSJ alone (paper: F1 91.3 on Section 23).
 
-    What the paper leaves open. Whatever it does not name it kept from the base model:
+    The paper leaves these open; whatever it does not name, it kept from the base model:
 
     - d_ff 2048 and 8 heads; these are of 128 each, as in row C5 of Table 3, the base model with
       d_model 1024.
@@ -67,8 +67,8 @@ def transformer_parsing_small() -> config.HParams:
     """transformer_tiny for CRAFT or the WSJ's sample: an hour and a half on two processor cores.
 
     20,000 steps are some 40 passes over CRAFT; one target in two thousand is longer than 320.
-    What takes a small model longest to learn is where to look, and how to count words: so attention
-    has biases by distance, and over the source by distance from the word that is next.
+    A small model takes longest to learn where to look and how to count words. So self-attention has
+    a relative position bias, and attention over the source has one from the next word.
     """
     return _decoding(
         dataclasses.replace(

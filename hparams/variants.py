@@ -42,7 +42,7 @@ def transformer_tiny() -> config.HParams:
 
 @registry.register_hparams
 def transformer_tiny_30k() -> config.HParams:
-    """transformer_tiny with biases by distance: for tens of thousands of pairs, read often.
+    """transformer_tiny with a relative position bias: for tens of thousands of pairs, read often.
 
     On 29,000 captions BLEU was 1.1 (En-De, one training) and 1.9 (En-Fr, three) higher with them.
     """

@@ -38,7 +38,7 @@ def activation_bytes(
     """Return the bytes that the backward pass needs at least, of the rows computed at a time.
 
     Each sub-layer keeps its input, its output and their norm, in float32. Attention weights, hidden
-    layers, logits and probabilities count two bytes a number. What TensorFlow copies comes on top.
+    layers, logits and probabilities count two bytes a number. TensorFlow's copies come on top.
     """
     h = hparams
     if h.max_tokens_per_device:

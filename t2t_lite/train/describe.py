@@ -1,4 +1,4 @@
-"""What a model is made of and what a step of its training takes, before any data are there.
+"""The parameters of a model and the cost of a training step, without any data.
 
 Parameters are counted as the model makes them (a test compares the two). Operations and memory come
 from cost.py; memory is a lower bound.
@@ -51,7 +51,7 @@ class Description:
 
     Attributes:
       parts: by which `parameters` adds up.
-      table_3: millions of parameters in the paper's Table 3; None for what is no row of it.
+      table_3: millions of parameters in the paper's Table 3; None if the model is not a row of it.
       flops: of one step, 3 times those of the forward pass (train.cost).
       weight_bytes: of weights, gradients and Adam's two moments, in float32.
       activation_bytes: what the backward pass needs of as many tokens as are computed at a time.
@@ -77,9 +77,9 @@ def describe(
     """Describe a model.
 
     Args:
-      hparams: its sizes.
-      vocab_size: its ids.
-      hparams_set: where it is a row of Table 3, the row.
+      hparams: the model's sizes.
+      vocab_size: the number of ids.
+      hparams_set: the row of Table 3, if the model is one.
     """
     h = hparams
     source_rows, rows = config.rows(h, vocab_size)
@@ -136,7 +136,7 @@ def describe(
 
 
 def row_of(hparams: config.HParams, hparams_set: str) -> str | None:
-    """Return the set's name where a model with `hparams` has the sizes of that set, else None."""
+    """Return `hparams_set` if a model with `hparams` has the sizes of that set, else None."""
     try:
         original = registry.hparams(hparams_set)
     except errors.UserError:

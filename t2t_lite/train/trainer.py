@@ -39,7 +39,7 @@ _PROFILED_STEPS = range(11, 21)  # of one call: after the first shapes are compi
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """What a call of the trainer did."""
+    """The outcome of one call of the trainer."""
 
     steps: int
     seconds: float
