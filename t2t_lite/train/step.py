@@ -128,9 +128,10 @@ class TrainStep:
         weights /= tf.maximum(total, 1.0)
         rows = {"inputs": batch["inputs"], "targets": batch["targets"], "weights": weights}
         replicas = self._strategy.num_replicas_in_sync
-        parts = self.parts(*batch["inputs"].shape, batch["targets"].shape[1])
+        (num_rows, source), target = batch["inputs"].shape, batch["targets"].shape[1]
+        parts = self.parts(num_rows, source, target)
         # Rows of zeros, which count nowhere, fill up.
-        padding = [[0, -batch["inputs"].shape[0] % (replicas * parts)], [0, 0]]
+        padding = [[0, -num_rows % (replicas * parts)], [0, 0]]
         # [B, L] --> [R, P, B / (R P), L]
         shares = {
             key: tf.reshape(tf.pad(x, padding), [replicas, parts, -1, x.shape[1]])
