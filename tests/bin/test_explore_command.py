@@ -12,8 +12,6 @@ import pytest
 import t2t_lite
 from t2t_lite.bin import explore
 
-pytestmark = pytest.mark.integration
-
 
 def _explore(run_dir, *more):
     return explore.main(["t2t-lite-explore", f"--output_dir={run_dir}", *more])

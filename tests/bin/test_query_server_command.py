@@ -14,8 +14,6 @@ from t2t_lite.bin import query_server
 from t2t_lite.decode import translation, translator
 from t2t_lite.serving import client
 
-pytestmark = pytest.mark.integration
-
 
 @pytest.fixture(scope="module")
 def server(export_dir):

@@ -22,7 +22,6 @@ def runner(tmp_path_factory):
         pytest.skip(str(error))
 
 
-@pytest.mark.integration
 def test_c_program_translates_as_python_does(runner, export_dir, model, hostile):
     texts = [*map(str.encode, tiny_run.SENTENCES), *hostile.values()]
     found = c_program.run(runner, export_dir / "1", texts)
@@ -63,6 +62,5 @@ def test_c_program_runs_a_model_of_tensor2tensor(runner, tmp_path):
     assert [(text, score) for text, score, _ in found] == expected
 
 
-@pytest.mark.integration
 def test_c_program_runs_an_empty_batch(runner, export_dir):
     assert c_program.run(runner, export_dir / "1", []) == []

@@ -28,7 +28,6 @@ import tiny_run
 from t2t_lite import errors
 from t2t_lite.serving import client
 
-pytestmark = pytest.mark.integration
 SERVE = pathlib.Path(__file__).parents[2] / "scripts" / "serve.sh"
 TINY = "/v1/models/tiny"
 PREDICT = f"{TINY}:predict"

@@ -11,7 +11,6 @@ from t2t_lite import errors
 from t2t_lite.decode import matmuls
 from t2t_lite.serving import export, session
 
-pytestmark = pytest.mark.integration
 INPUTS = {
     "serving_default": {"inputs": [*tiny_run.SENTENCES, ""]},
     "nbest": {"inputs": tiny_run.SENTENCES},
