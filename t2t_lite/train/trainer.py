@@ -183,7 +183,7 @@ class Training:
                 self._unscheduled = first
             if not self._checkpoints.has_position:
                 self._remarks.append(
-                    f"the data order is made again up to step {first}: the checkpoint is of "
+                    f"the data's order is made again up to step {first}: the checkpoint is of "
                     "another number of workers"
                 )
                 self.data.pass_over(first)
