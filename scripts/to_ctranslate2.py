@@ -131,7 +131,7 @@ def specification(
         activation={
             "relu": specs.common_spec.Activation.RELU,
             "swish": specs.common_spec.Activation.SWISH,
-        }[hparams.activation],
+        }[hparams.imported.activation],
     )
     weights = {name: variable.numpy() for name, variable in model.named_variables().items()}
     matrix = weights["embedding/matrix"]
@@ -152,15 +152,15 @@ def specification(
         if hparams.pre_norm:
             _set_norm(side.layer_norm, weights, f"{name}_norm")
     spec.decoder.projection.weight = weights.get("softmax/matrix", matrix)
-    if hparams.logits_bias:
+    if hparams.imported.logits_bias:
         spec.decoder.projection.bias = weights["logits_bias/vector"]
     tokens = _tokens(target_pieces, len(matrix))
     spec.register_source_vocabulary(_tokens(source_pieces, len(own["encoder"])))
     spec.register_target_vocabulary(tokens)
-    spec.config.add_source_eos = hparams.source_eos
+    spec.config.add_source_eos = hparams.imported.source_eos
     spec.config.unk_token = tokens[2]
     spec.config.bos_token = spec.config.decoder_start_token = START
-    spec.config.layer_norm_epsilon = hparams.norm_epsilon
+    spec.config.layer_norm_epsilon = hparams.imported.norm_epsilon
     return spec
 
 

@@ -7,6 +7,7 @@ replaces *is* the row of the paper's Table 3. See the package `t2t_lite.hparams`
 import dataclasses
 import json
 import pathlib
+from collections.abc import Collection
 from typing import Any, Literal
 
 from t2t_lite import errors, fields
@@ -16,9 +17,57 @@ Embeddings = Literal["shared", "separate"]
 Activation = Literal["relu", "swish"]
 AttentionFunction = Literal["scaled_dot", "dot", "additive"]
 
-# Effect of changing a field. MODEL: existing weights no longer fit. NOTHING: safe at any time. All
-# other fields change what is learnt, but not what the weights mean.
-MODEL, NOTHING = "model", "nothing"
+# Effect of changing a field. MODEL: existing weights no longer fit. LEARNT (the default): another
+# training. NOTHING: safe at any time.
+MODEL, LEARNT, NOTHING = "model", "learnt", "nothing"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ImportedModel:
+    """Parts that only models of other frameworks have; the defaults are the paper's model.
+
+    t2t-lite-import sets them.
+    """
+
+    source_vocab_size: int = fields.option(
+        0,
+        "Size of the source vocabulary if each side has its own (needs embeddings=separate); 0: "
+        "one vocabulary for both.",
+        at_least=0,
+    )
+    source_vector: bool = fields.option(
+        False,
+        "Add a learnt vector to every encoder input (tensor2tensor's target space).",
+    )
+    attention_bias: bool = fields.option(
+        False,
+        "Biases in attention's query and output projections (Marian).",
+    )
+    activation: Activation = fields.option(
+        "relu",
+        "Activation of feed-forward networks. relu: max(0, x); swish: x sigmoid(x).",
+    )
+    logits_bias: bool = fields.option(False, "A softmax bias for each id (Marian).")
+    first_position: int = fields.option(
+        0,
+        "Number of a sentence's first position (OpenNMT-tf: 1, fairseq: 2).",
+        at_least=0,
+    )
+    start_vector: bool = fields.option(
+        False,
+        "The decoder's first input is a learnt vector instead of zeros (OpenNMT-tf, fairseq).",
+    )
+    source_eos: bool = fields.option(
+        True, "Whether the encoder reads the input's EOS (OpenNMT-tf: false)."
+    )
+    norm_epsilon: float = fields.option(
+        1e-6,
+        "Epsilon of layer norm, added to the variance (OpenNMT-tf: 1e-3, fairseq: 1e-5).",
+        above=0,
+    )
+
+    def __post_init__(self) -> None:
+        fields.check(self)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,43 +123,6 @@ class HParams:
         "One matrix shared by source, target and softmax, as in the paper, or separate ones.",
         changes=MODEL,
     )
-    source_vocab_size: int = fields.option(
-        0,
-        "Size of the source vocabulary if each side has its own (needs embeddings=separate); 0: "
-        "one vocabulary for both.",
-        at_least=0,
-        changes=MODEL,
-    )
-    source_vector: bool = fields.option(
-        False,
-        "Add a learnt vector to every encoder input (tensor2tensor's target space).",
-        changes=MODEL,
-    )
-    attention_bias: bool = fields.option(
-        False,
-        "Biases in attention's query and output projections (Marian).",
-        changes=MODEL,
-    )
-    activation: Activation = fields.option(
-        "relu",
-        "Activation of feed-forward networks. relu: max(0, x); swish: x sigmoid(x).",
-        changes=MODEL,
-    )
-    logits_bias: bool = fields.option(False, "A softmax bias for each id (Marian).", changes=MODEL)
-    first_position: int = fields.option(
-        0,
-        "Number of a sentence's first position (OpenNMT-tf: 1, fairseq: 2).",
-        at_least=0,
-        changes=MODEL,
-    )
-    start_vector: bool = fields.option(
-        False,
-        "The decoder's first input is a learnt vector instead of zeros (OpenNMT-tf, fairseq).",
-        changes=MODEL,
-    )
-    source_eos: bool = fields.option(
-        True, "Whether the encoder reads the input's EOS (OpenNMT-tf: false).", changes=MODEL
-    )
     relative_bias: int = fields.option(
         0,
         "Relative position bias: self-attention learns a bias for each distance up to this; the "
@@ -125,17 +137,15 @@ class HParams:
         at_least=0,
         changes=MODEL,
     )
-    norm_epsilon: float = fields.option(
-        1e-6,
-        "Epsilon of layer norm, added to the variance (OpenNMT-tf: 1e-3, fairseq: 1e-5).",
-        above=0,
-        changes=MODEL,
-    )
     vocab_multiple: int = fields.option(
         8,
         "Round the embedding's rows up to a multiple of this, which is faster on GPUs.",
         at_least=1,
         changes=MODEL,
+    )
+    imported: ImportedModel = dataclasses.field(
+        default=ImportedModel(),
+        metadata={"help": "Parts that only imported models have.", "changes": MODEL},
     )
     # Regularisation (5.4)
     dropout: float = fields.option(
@@ -227,10 +237,9 @@ def check(
         yet.
     """
     h = hparams
-    if h.source_vocab_size and h.embeddings == "shared":
+    if h.imported.source_vocab_size and h.embeddings == "shared":
         raise errors.UserError(
-            "source_vocab_size, for a source with its own vocabulary, needs embeddings of its own: "
-            "add embeddings=separate"
+            "a source with its own vocabulary needs embeddings of its own: add embeddings=separate"
         )
     if h.attention_window and (h.relative_bias or h.next_word):
         raise errors.UserError(
@@ -247,14 +256,14 @@ def check(
             "next_word is for parsing problems only: take another --hparams_set or add "
             "--hparams=next_word=0"
         )
-    if source_vocab_size == 0 and h.source_vocab_size:
-        raise errors.UserError(
-            "the data have one vocabulary for both sides: add --hparams=source_vocab_size=0"
+    if source_vocab_size not in (None, h.imported.source_vocab_size):
+        sides = (
+            "a vocabulary for each side" if source_vocab_size else "one vocabulary for both sides"
         )
-    if source_vocab_size and h.source_vocab_size != source_vocab_size:
         raise errors.UserError(
-            "the data have a vocabulary for each side: add "
-            f"--hparams=embeddings=separate,source_vocab_size={source_vocab_size}"
+            f"the data have {sides}, and the hparams expect otherwise (source_vocab_size "
+            f"{h.imported.source_vocab_size}, data {source_vocab_size}): give the output_dir "
+            "of datagen's --vocab_from as --hparams_set"
         )
 
 
@@ -276,7 +285,7 @@ def rows(hparams: HParams, vocab_size: int) -> tuple[int, int]:
     That is the size of its vocabulary, rounded up to a multiple of `vocab_multiple`. `vocab_size`
     is the target's, or that of both.
     """
-    sizes = hparams.source_vocab_size or vocab_size, vocab_size
+    sizes = hparams.imported.source_vocab_size or vocab_size, vocab_size
     source, target = (-(-size // hparams.vocab_multiple) for size in sizes)
     return source * hparams.vocab_multiple, target * hparams.vocab_multiple
 
@@ -291,7 +300,9 @@ def from_json(path: pathlib.Path) -> HParams:
     try:
         values = json.loads(path.read_text("utf-8"))
         fields.refuse_unknown(HParams, values, path)
-        return HParams(**values)
+        imported = values.pop("imported", {})
+        fields.refuse_unknown(ImportedModel, imported, path)
+        return HParams(**values, imported=ImportedModel(**imported))
     except FileNotFoundError as error:
         raise errors.UserError(
             f"{path.parent} is not an output_dir (no {path.name} in it)"
@@ -302,12 +313,19 @@ def from_json(path: pathlib.Path) -> HParams:
 
 def difference(old: HParams, new: HParams) -> str:
     """Return the differences in what is learnt: "d_ff 2048 -> 4096, dropout 0.1 -> 0.3", or ""."""
-    learnt = [f.name for f in dataclasses.fields(HParams) if f.metadata.get("changes") != NOTHING]
-    differing = (name for name in learnt if getattr(old, name) != getattr(new, name))
-    return ", ".join(f"{name} {getattr(old, name)} -> {getattr(new, name)}" for name in differing)
+    before, after = (_values(hparams, changes=(LEARNT, MODEL)) for hparams in (old, new))
+    differing = (name for name in before if before[name] != after[name])
+    return ", ".join(f"{name} {before[name]} -> {after[name]}" for name in differing)
 
 
 def model(hparams: HParams) -> dict[str, Any]:
     """Return the values that decide what given weights compute."""
-    marked = [f.name for f in dataclasses.fields(HParams) if f.metadata.get("changes") == MODEL]
-    return {name: getattr(hparams, name) for name in marked}
+    return _values(hparams, changes=(MODEL,))
+
+
+def _values(hparams: HParams, *, changes: Collection[str]) -> dict[str, Any]:
+    """Return the values of fields whose change has one of these effects, all by their own names."""
+    every = dataclasses.fields(HParams)
+    names = [f.name for f in every if f.metadata.get("changes", LEARNT) in changes]
+    values = {name: getattr(hparams, name) for name in names}
+    return values | dataclasses.asdict(values.pop("imported"))

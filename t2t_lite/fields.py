@@ -86,8 +86,8 @@ def expectation(field: dataclasses.Field) -> str:
 
 def check(options: Any) -> None:
     """Raise UserError for the first field whose value is not allowed."""
-    for field in dataclasses.fields(options):
-        _check(field, getattr(options, field.name))
+    for name, field in _by_name(type(options)).items():
+        _check(field, getattr(options, name))
 
 
 def parse(field: dataclasses.Field, text: str) -> Any:
@@ -147,7 +147,9 @@ def refuse_unknown(options_class: type, values: Iterable[str], path: object) -> 
 
 
 def _by_name(options_class: type) -> dict[str, dataclasses.Field]:
-    return {field.name: field for field in dataclasses.fields(options_class)}
+    """Return the fields made by `option`; others, as a nested dataclass, check themselves."""
+    fields = dataclasses.fields(options_class)
+    return {field.name: field for field in fields if "bounds" in field.metadata}
 
 
 def _bounds(field: dataclasses.Field) -> dict[str, float]:

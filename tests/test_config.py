@@ -49,13 +49,25 @@ def test_wrong_overrides_say_what_was_expected(text, expected):
 
 
 def test_json_reads_back(tmp_path):
-    hparams = config.HParams(dropout=0.25, position_encoding="learned")
+    parts = config.ImportedModel(first_position=2, activation="swish")
+    hparams = config.HParams(dropout=0.25, position_encoding="learned", imported=parts)
     path = tmp_path / "hparams.json"
     path.write_text(config.to_json(hparams))
     assert config.from_json(path) == hparams
 
 
-@pytest.mark.parametrize("content", ["[1]", "1", '{"d_gg": 1}', '{"d_ff": "big"}', "{"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[1]",
+        "1",
+        '{"d_gg": 1}',
+        '{"imported": {"eos": 1}}',
+        '{"imported": 1}',
+        '{"d_ff": "big"}',
+        "{",
+    ],
+)
 def test_another_file_is_no_hyperparameter_file(tmp_path, content):
     path = tmp_path / "hparams.json"
     path.write_text(content)

@@ -181,7 +181,7 @@ class CachedDecoder:
             rows=ends * (num_slots // self.beam_size) - steps_left, num_slots=num_slots
         )
         x = self.model.embedding(ids)
-        if self.hparams.start_vector:
+        if self.hparams.imported.start_vector:
             x = tf.where(position == 0, self.model.start_vector(x), x)
         x = tf.reshape(x + self.model.position(position), [-1, self.hparams.d_model])
         masks, memory_masks = ([one] * len(self.layers) for one in (mask, state.memory_mask))

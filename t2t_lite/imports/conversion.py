@@ -66,18 +66,25 @@ def sides(pieces: Sequence[Sequence[str]], *, pad: str | None, eos: str, unk: st
 
 
 def hparams(
-    weights: Mapping[str, np.ndarray], sides: Sides, *, num_heads: int, hidden: str
-) -> dict[str, Any]:
-    """Return the hparams that the shapes of converted weights tell, and those that all these
-    frameworks have in common.
+    weights: Mapping[str, np.ndarray],
+    sides: Sides,
+    *,
+    num_heads: int,
+    hidden: str,
+    parts: Mapping[str, Any],
+    **others: Any,
+) -> config.HParams:
+    """Return the hparams of converted weights.
 
     Args:
       weights: by their names here.
       sides: the vocabularies.
       num_heads: of every attention.
-      hidden: what the framework calls the first layer's first feed-forward matrix.
+      hidden: the framework's name of the first layer's first feed-forward matrix.
+      parts: fields of config.ImportedModel.
+      others: fields of HParams that the weights' shapes do not tell.
 
-    Raises UserError where that is missing, and where the heads do not divide the width.
+    Raises UserError where the matrix is missing, and where the heads do not divide the width.
     """
     d_model = weights["embedding/matrix"].shape[1]
     if d_model % num_heads:
@@ -85,7 +92,7 @@ def hparams(
     kernel = weights.get("encoder_0/feed_forward/kernel_1")
     if kernel is None or kernel.ndim != 2:
         raise errors.UserError(f"the model cannot be imported: it lacks {hidden}")
-    return dict(
+    sizes: dict[str, Any] = dict(
         d_model=d_model,
         d_ff=kernel.shape[1],
         num_heads=num_heads,
@@ -95,10 +102,12 @@ def hparams(
         num_decoder_layers=imported.num_layers(weights, "decoder"),
         position_encoding="sinusoid_t2t",
         embeddings="separate" if "softmax/matrix" in weights else "shared",
-        source_vocab_size=sides.source_vocab_size,
-        attention_bias=True,
         vocab_multiple=1,
+        imported=config.ImportedModel(
+            source_vocab_size=sides.source_vocab_size, attention_bias=True, **parts
+        ),
     )
+    return config.HParams(**{**sizes, **others})
 
 
 def fused(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

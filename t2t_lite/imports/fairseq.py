@@ -173,15 +173,15 @@ def _to_hparams(
             f"how many heads has the model? Its settings say {told[0]!r:.20} and "
             f"{told[1]!r:.20}, expected the same number: give --num_heads"
         )
-    shape = conversion.hparams(weights, sides, num_heads=heads, hidden="encoder.layers.0.fc1")
-    return config.HParams(
-        **shape,
-        first_position=2,
-        start_vector=True,
-        norm_epsilon=1e-5,
+    activation = conversion.activation(settings.get("activation_fn", "relu"))
+    return conversion.hparams(
+        weights,
+        sides,
+        num_heads=heads,
+        hidden="encoder.layers.0.fc1",
+        parts=dict(activation=activation, first_position=2, start_vector=True, norm_epsilon=1e-5),
         pre_norm=_is_pre_norm(weights, settings),
-        activation=conversion.activation(settings.get("activation_fn", "relu")),
-        **_training(settings, shape["d_model"]),
+        **_training(settings, weights["embedding/matrix"].shape[1]),
     )
 
 

@@ -144,16 +144,17 @@ def _to_hparams(
             raise errors.UserError(f"{_SETTINGS}: {name} is no number: {text!r:.60}")
         return int(text)
 
-    shape = conversion.hparams(
-        weights, sides, num_heads=number("transformer-heads"), hidden="encoder_l1_ffn_W1"
-    )
-    # Weights that are missing would make a smaller model.
-    shape |= dict(num_encoder_layers=number("enc-depth"), num_decoder_layers=number("dec-depth"))
-    return config.HParams(
-        **shape,
+    activation = conversion.activation(settings.get("transformer-ffn-activation", "swish"))
+    return conversion.hparams(
+        weights,
+        sides,
+        num_heads=number("transformer-heads"),
+        hidden="encoder_l1_ffn_W1",
+        parts=dict(activation=activation, logits_bias=True),
         pre_norm=_is_pre_norm(settings),
-        activation=conversion.activation(settings.get("transformer-ffn-activation", "swish")),
-        logits_bias=True,
+        # Weights that are missing would make a smaller model.
+        num_encoder_layers=number("enc-depth"),
+        num_decoder_layers=number("dec-depth"),
     )
 
 

@@ -224,17 +224,21 @@ def _to_hparams(
             "copy that file there, or give --num_heads"
         )
     dropout = {ours: settings.get(theirs, 0.1) for ours, theirs in _DROPOUT.items()}
-    return config.HParams(
-        **conversion.hparams(weights, sides, num_heads=heads, hidden="the encoder's first layer"),
-        first_position=1,
-        start_vector=True,
-        source_eos=False,
-        norm_epsilon=1e-3,
-        pre_norm="encoder_norm/scale" in weights,
-        activation=conversion.activation(
-            str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
+    activation = str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
+    return conversion.hparams(
+        weights,
+        sides,
+        num_heads=heads,
+        hidden="the encoder's first layer",
+        parts=dict(
+            activation=conversion.activation(activation),
+            logits_bias="logits_bias/vector" in weights,
+            first_position=1,
+            start_vector=True,
+            source_eos=False,
+            norm_epsilon=1e-3,
         ),
-        logits_bias="logits_bias/vector" in weights,
+        pre_norm="encoder_norm/scale" in weights,
         **{name: value for name, value in dropout.items() if imported.is_allowed(name, value)},
     )
 

@@ -357,7 +357,7 @@ def _to_hparams(
         position_encoding="sinusoid_t2t",
         pre_norm=pre_norm,
         embeddings="separate" if "softmax/matrix" in weights else "shared",
-        source_vector="source_vector/vector" in weights,
+        imported=config.ImportedModel(source_vector="source_vector/vector" in weights),
         vocab_multiple=vocab_multiple,
         extra_length=100,
         **_training(values),

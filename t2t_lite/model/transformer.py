@@ -51,7 +51,7 @@ class _StackLayer(keras.layers.Layer):
         self.feed_forward = feed_forward.FeedForward(
             hparams.d_model,
             hparams.d_ff,
-            activation=hparams.activation,
+            activation=hparams.imported.activation,
             relu_dropout=hparams.relu_dropout,
             name="feed_forward",
             dtype=self.dtype_policy,
@@ -168,12 +168,12 @@ class Transformer(keras.Model):
         if hparams.embeddings == "separate":
             self.source_embedding = matrix("source_embedding", source_rows)
             self.softmax = matrix("softmax")
-        # Models that other systems have trained may have these (see config.HParams).
-        if hparams.source_vector:
+        # Models that other systems have trained may have these (see config.ImportedModel).
+        if hparams.imported.source_vector:
             self.source_vector = embedding.AddedVector(hparams.d_model, name="source_vector")
-        if hparams.start_vector:
+        if hparams.imported.start_vector:
             self.start_vector = embedding.AddedVector(hparams.d_model, name="start_vector")
-        if hparams.logits_bias:
+        if hparams.imported.logits_bias:
             self.logits_bias = embedding.AddedVector(num_rows, name="logits_bias")
         encoders, decoders = hparams.num_encoder_layers, hparams.num_decoder_layers
         if n := hparams.relative_bias:
@@ -185,7 +185,7 @@ class Transformer(keras.Model):
             hparams.position_encoding,
             hparams.d_model,
             max_length=hparams.max_length,
-            first=hparams.first_position,
+            first=hparams.imported.first_position,
             name="position",
         )
         self.encoder_layers = [
@@ -208,11 +208,11 @@ class Transformer(keras.Model):
         layers = [self.embedding, self.position, *self.encoder_layers, *self.decoder_layers]
         if self.hparams.embeddings == "separate":
             layers += [self.source_embedding, self.softmax]
-        if self.hparams.source_vector:
+        if self.hparams.imported.source_vector:
             layers += [self.source_vector]
-        if self.hparams.start_vector:
+        if self.hparams.imported.start_vector:
             layers += [self.start_vector]
-        if self.hparams.logits_bias:
+        if self.hparams.imported.logits_bias:
             layers += [self.logits_bias]
         if self.hparams.relative_bias:
             layers += [self.encoder_bias, self.decoder_bias]
@@ -235,11 +235,11 @@ class Transformer(keras.Model):
         project: linear.Project = linear.project,
     ) -> EncoderOutput:
         """Encode source ids [B, S]; `project` multiplies by kernels."""
-        if not self.hparams.source_eos:
+        if not self.hparams.imported.source_eos:
             inputs = _without_eos(inputs)
         mask = attention.padding_mask(inputs)
         x = self.source_embedding(inputs) + self.position(tf.range(tf.shape(inputs)[1]))
-        if self.hparams.source_vector:
+        if self.hparams.imported.source_vector:
             x = self.source_vector(x)
         x = dropouts.dropout(x, self.hparams.dropout, noise)
         masks = [mask] * len(self.encoder_layers)
@@ -266,7 +266,7 @@ class Transformer(keras.Model):
         if not self.hparams.attention_window:
             mask = attention.causal_mask(targets.shape[1] or tf.shape(targets)[1])
         positions = tf.range(tf.shape(targets)[1])
-        if self.hparams.start_vector:
+        if self.hparams.imported.start_vector:
             x = tf.where((positions == 0)[..., None], self.start_vector(x), x)
         x = dropouts.dropout(x + self.position(positions), self.hparams.dropout, noise)
         masks, memories = ([one] * len(self.decoder_layers) for one in (mask, encoded))
@@ -298,14 +298,14 @@ class Transformer(keras.Model):
     def softmax_matrix(self) -> tf.Tensor:
         """Return the softmax's matrix [V, D]; where logits have a bias, [V, D + 1] with it."""
         matrix = tf.convert_to_tensor(self.softmax.matrix)
-        if not self.hparams.logits_bias:
+        if not self.hparams.imported.logits_bias:
             return matrix
         bias = tf.cast(tf.convert_to_tensor(self.logits_bias.vector), matrix.dtype)
         return tf.concat([matrix, bias[:, None]], axis=1)
 
     def softmax_inputs(self, states: tf.Tensor) -> tf.Tensor:
         """Return what `softmax_matrix` is multiplied with: states [..., D], and 1 for a bias."""
-        if not self.hparams.logits_bias:
+        if not self.hparams.imported.logits_bias:
             return states
         return tf.concat([states, tf.ones_like(states[..., :1])], axis=-1)
 
@@ -324,7 +324,7 @@ def _without_eos(inputs: tf.Tensor) -> tf.Tensor:
 
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
     return normalization.LayerNorm(
-        hparams.d_model, epsilon=hparams.norm_epsilon, name=name, dtype="float32"
+        hparams.d_model, epsilon=hparams.imported.norm_epsilon, name=name, dtype="float32"
     )
 
 
@@ -339,7 +339,7 @@ def _attention(
         cross=cross,
         qkv_gain=hparams.qkv_gain,
         attention_dropout=hparams.attention_dropout,
-        use_bias=hparams.attention_bias,
+        use_bias=hparams.imported.attention_bias,
         function=hparams.attention_function,
         window=0 if cross else hparams.attention_window,
         causal=causal,

@@ -86,7 +86,7 @@ def describe(
     attention = h.d_model * h.num_heads * (2 * h.d_k + h.d_v) + h.num_heads * h.d_v * h.d_model
     if h.attention_function == "additive":
         attention += h.num_heads * h.d_k
-    attention += h.attention_bias * (h.num_heads * h.d_k + h.d_model)
+    attention += h.imported.attention_bias * (h.num_heads * h.d_k + h.d_model)
     feed_forward = 2 * h.d_model * h.d_ff + h.d_ff + h.d_model
     norm = 2 * h.d_model
     encoders, decoders = h.num_encoder_layers, h.num_decoder_layers
@@ -108,11 +108,11 @@ def describe(
         Part("decoder feed-forward", decoders, feed_forward),
         Part("layer norms", 2 * encoders + 3 * decoders + 2 * h.pre_norm, norm),
     ]
-    if h.logits_bias:
+    if h.imported.logits_bias:
         parts.append(Part("bias of the softmax", 1, rows))
-    if h.source_vector:
+    if h.imported.source_vector:
         parts.append(Part("vector of the source", 1, h.d_model))
-    if h.start_vector:
+    if h.imported.start_vector:
         parts.append(Part("vector before the targets", 1, h.d_model))
     if h.relative_bias:
         size = (2 * h.relative_bias + 1) * h.num_heads

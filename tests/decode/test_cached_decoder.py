@@ -1,6 +1,7 @@
 """The cached decoder gives what the whole decoder gives, one position at a time."""
 
 import dataclasses
+from typing import Any
 from unittest import mock
 
 import keras
@@ -28,9 +29,10 @@ class _Words:
         return (ids > 0) & (ids % 3 == 0)
 
 
-def _model(dtype=None, **changes):
+def _model(dtype=None, **changes: Any):
     keras.utils.set_random_seed(3)
-    hparams = dataclasses.replace(TINY, **changes)
+    parts = config.ImportedModel(**changes.pop("imported", {}))
+    hparams = dataclasses.replace(TINY, **changes, imported=parts)
     model = transformer.Transformer(hparams, VOCABULARY, words=_Words(), dtype=dtype)
     for variable in model.named_variables().values():  # no bias is zero, no scale is one
         variable.assign_add(tf.cast(tf.random.normal(variable.shape, stddev=0.3), variable.dtype))
@@ -89,9 +91,10 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"pre_norm": True},
         {"d_k": 4, "d_v": 6, "num_heads": 3},
         {"position_encoding": "learned", "max_length": 5},
-        {"embeddings": "separate", "source_vector": True, "vocab_multiple": 1},
-        {"attention_bias": True, "logits_bias": True, "activation": "swish"},
-        {"first_position": 2, "start_vector": True, "source_eos": False, "norm_epsilon": 1e-3},
+        {"embeddings": "separate", "imported": {"source_vector": True}, "vocab_multiple": 1},
+        {"imported": {"attention_bias": True, "logits_bias": True, "activation": "swish"}},
+        {"imported": {"first_position": 2, "start_vector": True, "source_eos": False}},
+        {"imported": {"norm_epsilon": 1e-3}},
         {"attention_function": "dot"},
         {"attention_function": "additive"},
         {"relative_bias": 2},
@@ -119,7 +122,7 @@ def test_cached_steps_equal_the_full_pass(changes, batch_size):
 @pytest.mark.parametrize("has_biases", [False, True])
 @pytest.mark.parametrize(("weights", "dtype"), [("bfloat16", None), ("float32", "bfloat16")])
 def test_bfloat16_steps_follow_the_full_pass(weights, dtype, has_biases, batch_size):
-    model = _model(weights, attention_bias=has_biases, logits_bias=has_biases)
+    model = _model(weights, imported={"attention_bias": has_biases, "logits_bias": has_biases})
     inputs = INPUTS[:batch_size]
     steps = _step_through(model, inputs, num_beams=2, num_steps=5, dtype=dtype)
     for logits, histories in steps:
@@ -146,7 +149,7 @@ def test_integers_of_the_encoder_follow_the_model(monkeypatch):
 def test_a_large_bias_of_the_logits_does_not_coarsen_integers(monkeypatch):
     """Marian's models have a bias of -100 where an output must never go."""
     monkeypatch.setattr(matmuls, "_LARGE", 16)
-    model = _model(logits_bias=True)
+    model = _model(imported={"logits_bias": True})
     bias = np.full(model.embedding.num_rows, 0.5, np.float32)
     bias[0] = -100
     model.logits_bias.vector.assign(bias)

@@ -47,7 +47,7 @@ def test_logits_are_the_frameworks(tmp_path, framework):
     imported.write(read, tmp_path / "run")
     model = translator.Translator.from_output_dir(tmp_path / "run")
     sizes = model.vocabulary.size, model.vocabulary.targets.size
-    assert read.hparams.source_vocab_size == sizes[0] != sizes[1] == read.vocab_size
+    assert read.hparams.imported.source_vocab_size == sizes[0] != sizes[1] == read.vocab_size
     here = [6, 4, 7, 1], [8, 5, 7, 1]
     if framework == "marian":  # PAD is in front
         there = [[i - 1 for i in side] for side in here]
@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(errors.UserError, match="which vocabulary is the source's"):
         opennmt_tf.read(tmp_path)
     with pytest.raises(errors.UserError, match="add embeddings=separate"):
-        config.HParams(source_vocab_size=5)
+        config.HParams(imported=config.ImportedModel(source_vocab_size=5))
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_it_is_trained_further_and_decodes(run_dir, data_dir, tmp_path, capsys):
     start = f"--warm_start_from={run_dir}"
     assert _train(run_dir, data_dir, output, start, "--hparams=batch_tokens=64") == 0
     run = output_dir.read(output)
-    assert (run.run.vocab_size, run.hparams.source_vocab_size) == (10, 12)
+    assert (run.run.vocab_size, run.hparams.imported.source_vocab_size) == (10, 12)
     capsys.readouterr()
     texts, translations = tmp_path / "in", tmp_path / "out"
     texts.write_text("a b\n")
@@ -167,10 +167,9 @@ def test_it_is_trained_further_and_decodes(run_dir, data_dir, tmp_path, capsys):
     assert decoder.main(["", f"--output_dir={output}", f"--score_file={scored}", *flags[1:]]) == 0
 
 
-def test_hparams_that_do_not_say_so_are_refused(run_dir, data_dir, tmp_path, capsys):
-    changes = "--hparams=source_vocab_size=0"
-    assert _train(run_dir, data_dir, tmp_path / "run", changes) == 1
-    assert "embeddings=separate,source_vocab_size=12" in capsys.readouterr().err
+def test_hparams_of_one_vocabulary_are_refused(data_dir, tmp_path, capsys):
+    assert _train("transformer_toy", data_dir, tmp_path / "run") == 1
+    assert "a vocabulary for each side" in capsys.readouterr().err
 
 
 def test_data_of_two_vocabularies_are_not_read_the_other_way_round(

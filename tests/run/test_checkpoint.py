@@ -185,6 +185,7 @@ def _identity(*, vocabulary="ab", **changes):
         (_identity(num_heads=4, d_k=128, d_v=128), "num_heads 8 -> 4, d_k 64 -> 128"),
         (_identity(pre_norm=True), "pre_norm False -> True"),
         (_identity(position_encoding="sinusoid_t2t"), "position_encoding sinusoid -> sinusoid_t2t"),
+        (_identity(imported=config.ImportedModel(first_position=1)), "first_position 0 -> 1"),
     ],
 )
 def test_weights_of_another_model_are_refused_wherever_their_copy_lies(tmp_path, other, difference):

@@ -83,7 +83,7 @@ def test_ctranslate2_says_of_imported_models_what_we_say(tmp_path, write):
     vocabularies = model.vocabulary, model.vocabulary.targets
     sources = [[7, 4, 5], [9, 9], [4, 8, 6, 5, 3]]
     targets = [[5, 6], [8], [4, 4, 7]]
-    end = {True: [1], False: []}[model.models[0].hparams.source_eos]
+    end = {True: [1], False: []}[model.models[0].hparams.imported.source_eos]
     scores = converted.score_batch(
         *(
             [[vocab.piece(i) for i in ids] for ids in side]

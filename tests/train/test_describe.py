@@ -21,11 +21,22 @@ SMALL = config.HParams(
         SMALL,
         dataclasses.replace(SMALL, pre_norm=True),
         dataclasses.replace(SMALL, position_encoding="learned", max_length=40),
-        dataclasses.replace(SMALL, embeddings="separate", source_vector=True, vocab_multiple=1),
-        dataclasses.replace(SMALL, attention_bias=True, logits_bias=True, activation="swish"),
+        dataclasses.replace(
+            SMALL,
+            embeddings="separate",
+            vocab_multiple=1,
+            imported=config.ImportedModel(source_vector=True),
+        ),
+        dataclasses.replace(
+            SMALL, imported=config.ImportedModel(attention_bias=True, logits_bias=True)
+        ),
         dataclasses.replace(SMALL, attention_function="additive"),
-        dataclasses.replace(SMALL, attention_bias=True, start_vector=True, source_eos=False),
-        dataclasses.replace(SMALL, embeddings="separate", source_vocab_size=35),
+        dataclasses.replace(
+            SMALL, imported=config.ImportedModel(attention_bias=True, start_vector=True)
+        ),
+        dataclasses.replace(
+            SMALL, embeddings="separate", imported=config.ImportedModel(source_vocab_size=35)
+        ),
         dataclasses.replace(SMALL, relative_bias=3, next_word=2),
     ],
     ids=["paper", "pre-norm", "learned positions", "of tensor2tensor", "of Marian", "additive"]
@@ -59,7 +70,7 @@ def test_the_command_needs_no_data(capsys):
     assert "encoder self-attention" in text
     assert "65 million" in text
     assert "FLOPs" in text
-    for change in ("d_ff=64", "logits_bias=true"):
+    for change in ("d_ff=64", "pre_norm=true"):
         changed = ["--describe", "--hparams_set=transformer_base", f"--hparams={change}"]
         assert trainer.main(["t2t-lite-trainer", *changed]) == 0
         assert "Table 3" not in capsys.readouterr().out
