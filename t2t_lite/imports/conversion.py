@@ -1,5 +1,6 @@
-"""What models of several frameworks need before their weights are this package's."""
+"""Weights and settings of other frameworks under this package's names."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,10 +10,64 @@ import numpy as np
 from t2t_lite import config, errors
 from t2t_lite.imports import imported
 
-# Where a row of zeros comes.
-NO_ROW = -1
-_PART = re.compile(r"/[Wb]/[qkvo]$")
+NO_ROW = -1  # in place of a row's number: a row of zeros
+_PART = re.compile(r"/(?:kernel|bias)/[qkvo]$")
 _PAD = "<pad>"  # of frameworks that have none
+EMBEDDINGS: tuple[str, ...] = ("source_embedding/matrix", "embedding/matrix", "softmax/matrix")
+LOGITS_BIAS = "logits_bias/vector"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Names:
+    """A framework's names of weights, and what they are here.
+
+    A rule is a regular expression of a whole name, and the name here with its groups in braces:
+    {"(self|context)_([Wb])([qkvo])": "{0}/{1}/{2}"}. Attention's weights become
+    "self_attention/kernel/q", "self_attention/bias/q" and so on, for `fused`.
+
+    Attributes:
+      layer: regular expression of a layer's weight: the side, the layer's number and the rest.
+      in_layer: rules for the rest of a layer's names.
+      elsewhere: rules for all other names.
+      words: names of groups here, where they are different.
+      other_parts: words in the names of weights that have no place here: {"lstm": "an RNN"}.
+      first_layer: the number of the first layer.
+    """
+
+    layer: str
+    in_layer: Mapping[str, str]
+    elsewhere: Mapping[str, str]
+    words: Mapping[str, str]
+    other_parts: Mapping[str, str]
+    first_layer: int = 0
+
+    def renamed(self, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Return arrays by their names here; UserError for weights that no Transformer has."""
+        weights: dict[str, np.ndarray] = {}
+        for name, value in arrays.items():
+            own = self._renamed(name)
+            if own is None:
+                words = [text for word, text in self.other_parts.items() if word in name]
+                what = words[0] if words else "another kind of layer"
+                raise errors.UserError(
+                    f"the model cannot be imported: {name:.80} belongs to {what}"
+                )
+            if own in weights:
+                raise errors.UserError(f"the model cannot be imported: it has {own} twice")
+            weights[own] = value
+        return weights
+
+    def _renamed(self, name: str) -> str | None:
+        layer = re.fullmatch(self.layer, name)
+        if layer and (rest := self._ruled(layer[3], self.in_layer)):
+            return f"{layer[1]}_{int(layer[2]) - self.first_layer}/{rest}"
+        return self._ruled(name, self.elsewhere)
+
+    def _ruled(self, name: str, rules: Mapping[str, str]) -> str | None:
+        for rule, own in rules.items():
+            if match := re.fullmatch(rule, name):
+                return own.format(*(self.words.get(word, word) for word in match.groups()))
+        return None
 
 
 class Numbering(NamedTuple):
@@ -110,28 +165,52 @@ def hparams(
     return config.HParams(**{**sizes, **others})
 
 
-def fused(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def completed(
+    weights: Mapping[str, np.ndarray], sides: Sides, *, start: str | None = None
+) -> dict[str, np.ndarray]:
+    """Return all weights of the model: attention's joined, rows of vocabularies by the ids here.
+
+    `start` is the target's piece whose embedding is the decoder's first input.
+    """
+    matrices = {name: value for name, value in weights.items() if name in EMBEDDINGS}
+    if "embedding/matrix" not in matrices:
+        raise errors.UserError("the model cannot be imported: it lacks the embedding of the target")
+    rest = {name: value for name, value in weights.items() if name not in EMBEDDINGS}
+    complete = fused(rest) | embeddings(matrices, sides)
+    if LOGITS_BIAS in complete:
+        complete[LOGITS_BIAS] = _logits_bias(complete[LOGITS_BIAS], sides.target)
+    if start is not None:
+        row = complete["embedding/matrix"][sides.target.pieces.index(start)]
+        complete["start_vector/vector"] = (row * np.float32(row.size) ** 0.5).astype(np.float32)
+    return complete
+
+
+def fused(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Join attention's kernels, and bring its biases to those of queries and outputs.
 
-    "encoder_0/self_attention/W/q" and ".../b/q" and so on become ".../qkv", ".../output",
+    "encoder_0/self_attention/kernel/q" and ".../bias/q" and so on become ".../qkv", ".../output",
     ".../q_bias", ".../output_bias". A bias of keys leaves a softmax as it is and is left out;
-    attention's weights add up to 1, so that a bias of values is one of outputs: b_o + b_v W_o.
+    attention's weights add up to 1, so a bias of values is one of outputs: b_o + b_v W_o.
     """
-    joined = {name: value for name, value in found.items() if not _PART.search(name)}
-    for layer in sorted({name[:-4] for name in found if _PART.search(name)}):
+    joined = {name: value for name, value in weights.items() if not _PART.search(name)}
+    parts = sorted(weights.keys() - joined.keys())
+    has_bias = any("/bias/" in name for name in parts)
+    for layer in dict.fromkeys(_PART.sub("", name) for name in parts):
         try:
-            q, k, v, o = (found[f"{layer}/W/{kind}"] for kind in "qkvo")
-            bq, bv, bo = (found[f"{layer}/b/{kind}"] for kind in "qvo")
+            q, k, v, o = (weights[f"{layer}/kernel/{kind}"] for kind in "qkvo")
             is_cross = layer.endswith("cross_attention")
             groups = {"q": [q], "kv": [k, v]} if is_cross else {"qkv": [q, k, v]}
             for name, kernels in groups.items():
                 joined[f"{layer}/{name}"] = np.concatenate(kernels, axis=1)
             joined[f"{layer}/output"] = o
-            joined[f"{layer}/q_bias"] = bq
-            joined[f"{layer}/output_bias"] = bo + bv @ o
+            if has_bias:
+                bq, bv, bo = (weights[f"{layer}/bias/{kind}"] for kind in "qvo")
+                joined[f"{layer}/q_bias"] = bq
+                joined[f"{layer}/output_bias"] = bo + bv @ o
         except (KeyError, ValueError) as error:
             raise errors.UserError(
-                f"the model cannot be imported: the weights of {layer} are not complete: {error}"
+                f"the model cannot be imported: weights of {layer} are missing or do not fit "
+                f"together: {error}"
             ) from error
     return joined
 
@@ -151,18 +230,19 @@ def embeddings(matrices: Mapping[str, np.ndarray], sides: Sides) -> dict[str, np
     """Return one matrix where all three are the same, else three, with rows by the ids here.
 
     Args:
-      matrices: "embedding", of targets; "source_embedding" and "softmax" where they are others.
+      matrices: "embedding/matrix", of targets; those of EMBEDDINGS that are others.
       sides: the vocabularies.
 
-    Raises UserError where a matrix has not the rows of its vocabulary.
+    Raises UserError where a matrix does not have the rows of its vocabulary.
     """
-    own = matrices["embedding"]
-    every = {"source_embedding": own, "softmax": own, **matrices}
+    own = matrices["embedding/matrix"]
+    every = {name: matrices.get(name, own) for name in EMBEDDINGS}
+    places = dict.fromkeys(EMBEDDINGS, sides.target.places)
+    places["source_embedding/matrix"] = sides.source.places
     for name, value in every.items():
-        places = sides.source.places if name == "source_embedding" else sides.target.places
-        count = sum(place != NO_ROW for place in places)
+        count = sum(place != NO_ROW for place in places[name])
         if value.ndim != 2 or len(value) != count:
-            side = "source" if name == "source_embedding" else "target"
+            side = "source" if name == "source_embedding/matrix" else "target"
             raise errors.UserError(
                 f"the vocabulary has {count} entries and the embedding of the {side} "
                 f"{len(value)} rows: give what the model was trained with as --vocab; where each "
@@ -174,16 +254,11 @@ def embeddings(matrices: Mapping[str, np.ndarray], sides: Sides) -> dict[str, np
                 "the model has one embedding for both sides, but the two vocabularies differ: give "
                 "the one that it was trained with as --vocab"
             )
-        every = {"embedding": own}
-    return {
-        f"{name}/matrix": reordered(
-            value, sides.source.places if name == "source_embedding" else sides.target.places
-        )
-        for name, value in every.items()
-    }
+        every = {"embedding/matrix": own}
+    return {name: reordered(value, places[name]) for name, value in every.items()}
 
 
-def logits_bias(values: np.ndarray, side: Numbering) -> np.ndarray:
+def _logits_bias(values: np.ndarray, side: Numbering) -> np.ndarray:
     """Return the softmax's bias by the ids here."""
     flat = values.reshape(-1)
     if flat.size != sum(place != NO_ROW for place in side.places):
@@ -192,12 +267,6 @@ def logits_bias(values: np.ndarray, side: Numbering) -> np.ndarray:
             "each entry of the target's vocabulary"
         )
     return reordered(flat, side.places)
-
-
-def no_part(name: str, kinds: Mapping[str, str]) -> errors.UserError:
-    """Return the refusal of a weight; `kinds` says what a word in its name belongs to."""
-    what = next((text for word, text in kinds.items() if word in name), "another kind of layer")
-    return errors.UserError(f"the model cannot be imported: {name:.80} belongs to {what}")
 
 
 def reordered(values: np.ndarray, places: Sequence[int]) -> np.ndarray:

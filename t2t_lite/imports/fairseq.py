@@ -20,24 +20,46 @@ from t2t_lite import config, errors
 from t2t_lite.imports import conversion, imported, piece_files, torch_checkpoint
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-_ATTENTION = {"self_attn": "self_attention", "encoder_attn": "cross_attention"}
-_NORMS = {
-    "self_attn_layer_norm": "self_attention_norm",
-    "encoder_attn_layer_norm": "cross_attention_norm",
-    "final_layer_norm": "feed_forward_norm",
-}
-# As they were called before 2018.
+_NAMES = conversion.Names(
+    layer=r"(encoder|decoder)\.layers\.(\d{1,4})\.(.+)",
+    in_layer={
+        r"(self_attn|encoder_attn|final)_layer_norm\.weight": "{0}_norm/scale",
+        r"(self_attn|encoder_attn|final)_layer_norm\.bias": "{0}_norm/bias",
+        r"fc([12])\.(weight|bias)": "feed_forward/{1}_{0}",
+        r"(self_attn|encoder_attn)\.(q|k|v|out)_proj\.(weight|bias)": "{0}/{2}/{1}",
+    },
+    elsewhere={
+        r"encoder\.embed_tokens\.weight": "source_embedding/matrix",
+        r"decoder\.embed_tokens\.weight": "embedding/matrix",
+        r"decoder\.(?:output_projection\.weight|embed_out)": "softmax/matrix",
+        r"(encoder|decoder)\.layer_norm\.weight": "{0}_norm/scale",
+        r"(encoder|decoder)\.layer_norm\.bias": "{0}_norm/bias",
+    },
+    words={
+        "self_attn": "self_attention",
+        "encoder_attn": "cross_attention",
+        "final": "feed_forward",
+        "weight": "kernel",
+        "out": "o",
+    },
+    other_parts={
+        "embed_positions": "learned positions",
+        "lstm": "an RNN",
+        "conv": "a convolution",
+        "adaptive": "an adaptive softmax",
+        "layernorm_embedding": "a norm of the embeddings",
+        "quant": "a quantized model",
+    },
+)
+# Norms' names before 2018's end, by their numbers.
 _OLDER_NORMS = {
-    "encoder": ("self_attention_norm", "feed_forward_norm"),
-    "decoder": ("self_attention_norm", "cross_attention_norm", "feed_forward_norm"),
+    "encoder": ("self_attn_layer_norm", "final_layer_norm"),
+    "decoder": ("self_attn_layer_norm", "encoder_attn_layer_norm", "final_layer_norm"),
 }
-_PARTS = {"weight": "scale", "bias": "bias"}
 # Buffers, which the model computes.
 _COMPUTED = re.compile(
     r"^(encoder|decoder)\.(version|embed_positions\.(_float_tensor|weights)|_future_mask)$"
 )
-_LAYER = re.compile(r"(encoder|decoder)\.layers\.(\d{1,4})\.(.+)$")
-
 # Settings of which a Transformer here has only these values: what others mean is named.
 _ONLY = {
     "task": (("translation",), "another task"),
@@ -53,15 +75,6 @@ _ONLY = {
     "no_decoder_final_norm": ((False,), "no final norm"),
     "tie_adaptive_weights": ((False,), "an adaptive softmax"),
     "char_embedder_highway_layers": ((None, 0), "embeddings of characters"),
-}
-# What words in the name of a weight belong to that is not here.
-_OTHER_PARTS = {
-    "embed_positions": "learned positions",
-    "lstm": "an RNN",
-    "conv": "a convolution",
-    "adaptive": "an adaptive softmax",
-    "layernorm_embedding": "a norm of the embeddings",
-    "quant": "a quantized model",
 }
 
 
@@ -114,50 +127,25 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
     Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
     `sides`.
     """
-    found: dict[str, np.ndarray] = {}
-    matrices: dict[str, np.ndarray] = {}
+    renamed = _NAMES.renamed(_present_names(arrays))
+    weights = {name: value.T if "/kernel" in name else value for name, value in renamed.items()}
+    return conversion.completed(weights, sides, start="</s>")
+
+
+def _present_names(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return arrays under the names that fairseq gives them since 2019, without buffers."""
+    renamed: dict[str, np.ndarray] = {}
     for name, value in arrays.items():
-        if _COMPUTED.match(name):
-            continue
-        if name in ("encoder.embed_tokens.weight", "decoder.embed_tokens.weight"):
-            matrices["source_embedding" if name.startswith("encoder") else "embedding"] = value
-        elif name in ("decoder.output_projection.weight", "decoder.embed_out"):
-            matrices["softmax"] = value
-        elif top := re.fullmatch(r"(encoder|decoder)\.layer_norm\.(weight|bias)", name):
-            found[f"{top[1]}_norm/{_PARTS[top[2]]}"] = value
-        elif layer := _LAYER.match(name):
-            found.update(_layer(name, value, *layer.groups()))
-        else:
-            raise conversion.no_part(name, _OTHER_PARTS)
-    if "embedding" not in matrices:
-        raise errors.UserError("the model cannot be imported: it lacks decoder.embed_tokens")
-    every = conversion.embeddings(matrices, sides)
-    end = every["embedding/matrix"][sides.target.pieces.index("</s>")]
-    first = end * np.float32(end.size) ** 0.5
-    return {**conversion.fused(found), "start_vector/vector": first.astype(np.float32), **every}
-
-
-def _layer(
-    name: str, value: np.ndarray, side: str, number: str, rest: str
-) -> dict[str, np.ndarray]:
-    """Return what encoder.layers.0.self_attn.q_proj.weight is here, by name."""
-    prefix = f"{side}_{number}"
-    if linear := re.fullmatch(r"fc([12])\.(weight|bias)", rest):
-        kind = "kernel" if linear[2] == "weight" else "bias"
-        return {f"{prefix}/feed_forward/{kind}_{linear[1]}": value.T}
-    if (norm := re.fullmatch(r"(\w+)\.(weight|bias)", rest)) and norm[1] in _NORMS:
-        return {f"{prefix}/{_NORMS[norm[1]]}/{_PARTS[norm[2]]}": value}
-    older = re.fullmatch(r"layer_norms\.(\d)\.(weight|bias)", rest)
-    if older and int(older[1]) < len(_OLDER_NORMS[side]):
-        return {f"{prefix}/{_OLDER_NORMS[side][int(older[1])]}/{_PARTS[older[2]]}": value}
-    part = re.fullmatch(r"(self_attn|encoder_attn)\.(\w+?)(?:_proj)?[._](weight|bias)", rest)
-    if part and part[2] in ("q", "k", "v", "out", "in"):
-        layer = f"{prefix}/{_ATTENTION[part[1]]}/{'W' if part[3] == 'weight' else 'b'}"
-        if part[2] != "in":
-            return {f"{layer}/{'o' if part[2] == 'out' else part[2]}": value.T}
-        if len(value) % 3 == 0:  # queries, keys and values, one under the other
-            return {f"{layer}/{k}": v.T for k, v in zip("qkv", np.split(value, 3))}
-    raise conversion.no_part(name, _OTHER_PARTS)
+        joined = re.fullmatch(r"(.+)\.in_proj_(weight|bias)", name)
+        norm = re.fullmatch(r"((encoder|decoder)\.layers\.\d+)\.layer_norms\.(\d)\.(\w+)", name)
+        if joined and len(value) % 3 == 0:  # queries, keys and values, one under the other
+            for kind, part in zip("qkv", np.split(value, 3)):
+                renamed[f"{joined[1]}.{kind}_proj.{joined[2]}"] = part
+        elif norm and int(norm[3]) < len(_OLDER_NORMS[norm[2]]):
+            renamed[f"{norm[1]}.{_OLDER_NORMS[norm[2]][int(norm[3])]}.{norm[4]}"] = value
+        elif not _COMPUTED.match(name):
+            renamed[name] = value
+    return renamed
 
 
 def _to_hparams(

@@ -20,15 +20,36 @@ from t2t_lite.text import marian_yaml, piece_vocabulary, sentencepiece_vocabular
 _SETTINGS = "special:model.yml"
 # The logit of PAD, which Marian has not: its probability is that of no other id by e^-100.
 _NEVER = -100.0
-_ATTENTION = {"self": "self_attention", "context": "cross_attention"}
-_NORMS = {"ln_scale": "scale", "ln_bias": "bias"}
-_EMBEDDINGS = {
-    "Wemb": "embedding",
-    "decoder_Wemb": "embedding",
-    "encoder_Wemb": "source_embedding",
-    "decoder_ff_logit_out_W": "softmax",  # of early versions, [D, V]
-    "decoder_ff_logit_out_Wt": "softmax",
-}
+_NAMES = conversion.Names(
+    layer=r"(encoder|decoder)_l(\d{1,4})_(.+)",
+    first_layer=1,
+    in_layer={
+        r"(self|context|ffn)_(?:Wo|ffn)_ln_(scale|bias)(?:_pre)?": "{0}_norm/{1}",
+        r"(ffn)_([Wb])([12])": "{0}/{1}_{2}",
+        r"(self|context)_([Wb])([qkvo])": "{0}/{1}/{2}",
+    },
+    elsewhere={
+        "(?:decoder_)?Wemb": "embedding/matrix",
+        "encoder_Wemb": "source_embedding/matrix",
+        "decoder_ff_logit_out_Wt": "softmax/matrix",
+        "decoder_ff_logit_out_b": conversion.LOGITS_BIAS,
+        "(encoder|decoder)_top_ln_(scale|bias)": "{0}_norm/{1}",
+    },
+    words={
+        "self": "self_attention",
+        "context": "cross_attention",
+        "ffn": "feed_forward",
+        "W": "kernel",
+        "b": "bias",
+    },
+    other_parts={
+        "gru": "an RNN",
+        "cell": "an RNN",
+        "Wpos": "learned positions",
+        "factor": "factors",
+    },
+)
+_EARLY_SOFTMAX = "decoder_ff_logit_out_W"  # of early versions, [D, V]
 
 # Settings of which a Transformer here has only these values.
 _ONLY = {
@@ -50,8 +71,6 @@ _ONLY = {
 }
 _YAML = (".yml", ".yaml")
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
-# What words in the name of a weight belong to that is not here.
-_OTHER_PARTS = {"gru": "an RNN", "cell": "an RNN", "Wpos": "learned positions", "factor": "factors"}
 
 
 def read(
@@ -99,40 +118,15 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
     Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
     `sides`.
     """
-    found: dict[str, np.ndarray] = {}
-    matrices: dict[str, np.ndarray] = {}
-    for name, value in arrays.items():
-        if name in _EMBEDDINGS:
-            matrices[_EMBEDDINGS[name]] = value.T if name == "decoder_ff_logit_out_W" else value
-        elif name == "decoder_ff_logit_out_b":
-            found["logits_bias/vector"] = value
-        else:
-            found[_name(name)] = value.reshape(-1) if 1 in value.shape[:1] else value
-    if "embedding" not in matrices:
-        raise errors.UserError("the model cannot be imported: it lacks the matrix decoder_Wemb")
-    every = conversion.embeddings(matrices, sides)
+    flat = {name: v.reshape(-1) if v.shape[:1] == (1,) else v for name, v in arrays.items()}
+    if _EARLY_SOFTMAX in flat:
+        flat[f"{_EARLY_SOFTMAX}t"] = flat.pop(_EARLY_SOFTMAX).T
+    weights = _NAMES.renamed(flat)
     no_bias = np.zeros(len(sides.target.places) - 1, np.float32)
-    bias = conversion.logits_bias(found.pop("logits_bias/vector", no_bias), sides.target)
-    bias[0] = _NEVER
-    return {**conversion.fused(found), **every, "logits_bias/vector": bias}
-
-
-def _name(name: str) -> str:
-    """Return "encoder_0/self_attention/W/q" for encoder_l1_self_Wq."""
-    if top := re.fullmatch(r"(encoder|decoder)_top_(ln_scale|ln_bias)", name):
-        return f"{top[1]}_norm/{_NORMS[top[2]]}"
-    layer = re.fullmatch(r"(encoder|decoder)_l(\d{1,4})_(self|context|ffn)_(\w+)", name)
-    if not layer:
-        raise conversion.no_part(name, _OTHER_PARTS)
-    prefix, part, rest = f"{layer[1]}_{int(layer[2]) - 1}", layer[3], layer[4]
-    owner = "feed_forward" if part == "ffn" else _ATTENTION[part]
-    if norm := re.fullmatch(r"(?:Wo|ffn)_(ln_scale|ln_bias)(?:_pre)?", rest):
-        return f"{prefix}/{owner}_norm/{_NORMS[norm[1]]}"
-    if part == "ffn" and (linear := re.fullmatch(r"([Wb])([12])", rest)):
-        return f"{prefix}/{owner}/{'kernel' if linear[1] == 'W' else 'bias'}_{linear[2]}"
-    if part != "ffn" and (linear := re.fullmatch(r"([Wb])([qkvo])", rest)):
-        return f"{prefix}/{owner}/{linear[1]}/{linear[2]}"
-    raise conversion.no_part(name, _OTHER_PARTS)
+    weights.setdefault(conversion.LOGITS_BIAS, no_bias)
+    weights = conversion.completed(weights, sides)
+    weights[conversion.LOGITS_BIAS][0] = _NEVER
+    return weights
 
 
 def _to_hparams(

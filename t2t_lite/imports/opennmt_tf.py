@@ -20,20 +20,44 @@ from t2t_lite.imports import conversion, imported, piece_files, tensorflow_check
 
 _BLANK, _START, _END, _UNK = "<blank>", "<s>", "</s>", "<unk>"
 _VARIABLE = re.compile(r"^model/(.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
-_LAYER = re.compile(r"(encoder|decoder)/layers/(\d{1,4})/(self_attention|attention/0|ffn)/(.+)$")
-_OWNERS = {
-    "self_attention": "self_attention",
-    "attention/0": "cross_attention",
-    "ffn": "feed_forward",
-}
-_NORM = re.compile(r"(?:input|output)_layer_norm/(gamma|beta)$")
-_NORM_PARTS = {"gamma": "scale", "beta": "bias"}
-_LINEAR = re.compile(r"layer/linear_(queries|keys|values|output)/(kernel|bias)$")
-_FEED_FORWARD = re.compile(r"layer/(inner|outer)/(kernel|bias)$")
-_EMBEDDINGS = {
-    "examples_inputter/features_inputter/embedding": "source_embedding",
-    "examples_inputter/labels_inputter/embedding": "embedding",
-}
+_NAMES = conversion.Names(
+    layer=r"(encoder|decoder)/layers/(\d{1,4})/(.+)",
+    in_layer={
+        "(self_attention|attention/0|ffn)/(?:in|out)put_layer_norm/(gamma|beta)": "{0}_norm/{1}",
+        "(ffn)/layer/(inner|outer)/(kernel|bias)": "{0}/{2}_{1}",
+        "(self_attention|attention/0)/layer/linear_(queries|keys|values|output)/(kernel|bias)": (
+            "{0}/{2}/{1}"
+        ),
+    },
+    elsewhere={
+        "examples_inputter/features_inputter/embedding": "source_embedding/matrix",
+        "examples_inputter/labels_inputter/embedding": "embedding/matrix",
+        "decoder/output_layer/kernel": "softmax/matrix",
+        "decoder/output_layer/bias": conversion.LOGITS_BIAS,
+        "(encoder|decoder)/layer_norm/(gamma|beta)": "{0}_norm/{1}",
+    },
+    words={
+        "attention/0": "cross_attention",
+        "ffn": "feed_forward",
+        "gamma": "scale",
+        "beta": "bias",
+        "inner": "1",
+        "outer": "2",
+        "queries": "q",
+        "keys": "k",
+        "values": "v",
+        "output": "o",
+    },
+    other_parts={
+        "relative_position": "relative positions",
+        "position_embedding": "learned positions",
+        "attention/1": "several sources",
+        "lstm": "an RNN",
+        "cell": "an RNN",
+        "conv": "a convolution",
+        "inputters": "several inputs",
+    },
+)
 
 # What the catalog's models are built with, where it is not the class's default.
 _CATALOG: dict[str, dict[str, Any]] = {
@@ -49,16 +73,6 @@ _CATALOG: dict[str, dict[str, Any]] = {
 # Its own defaults.
 _DROPOUT = {"dropout": "dropout", "attention_dropout": "attention_dropout"}
 _DROPOUT |= {"relu_dropout": "ffn_dropout"}
-# What words in the name of a weight belong to that is not here.
-_OTHER_PARTS = {
-    "relative_position": "relative positions",
-    "position_embedding": "learned positions",
-    "attention/1": "several sources",
-    "lstm": "an RNN",
-    "cell": "an RNN",
-    "conv": "a convolution",
-    "inputters": "several inputs",
-}
 
 
 def read(
@@ -108,60 +122,30 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
 
     Raises UserError for a name that is no part of a Transformer, and for another vocabulary.
     """
-    found: dict[str, np.ndarray] = {}
-    matrices: dict[str, np.ndarray] = {}
-    for name, value in arrays.items():
-        if name in _EMBEDDINGS:
-            matrices[_EMBEDDINGS[name]] = value
-        elif name == "decoder/output_layer/kernel":
-            matrices["softmax"] = value
-        elif name == "decoder/output_layer/bias":
-            found["logits_bias/vector"] = value
-        elif top := re.fullmatch(r"(encoder|decoder)/layer_norm/(gamma|beta)", name):
-            found[f"{top[1]}_norm/{_NORM_PARTS[top[2]]}"] = value
-        elif layer := _LAYER.match(name):
-            found[_layer_name(name, layer)] = value
-        else:
-            raise conversion.no_part(name, _OTHER_PARTS)
-    for name in [name for name in found if re.search(r"attention/W/[qkvo]$", name)]:
+    weights = _NAMES.renamed(arrays)
+    for name in [name for name in weights if re.search(r"attention/kernel/[qkvo]$", name)]:
         # mha_bias=False
-        found.setdefault(name.replace("/W/", "/b/"), np.zeros(found[name].shape[-1:], np.float32))
-    every = conversion.embeddings(_matrices(matrices), sides)
-    if "logits_bias/vector" in found:
-        bias = conversion.logits_bias(found["logits_bias/vector"], sides.target)
-        found["logits_bias/vector"] = bias
-    start = every["embedding/matrix"][sides.target.pieces.index(_START)]
-    first = start * np.float32(start.size) ** 0.5
-    return {
-        **conversion.fused(found),
-        "start_vector/vector": first.astype(np.float32),
-        **every,
-    }
+        bias = np.zeros(weights[name].shape[-1:], np.float32)
+        weights.setdefault(name.replace("/kernel/", "/bias/"), bias)
+    return conversion.completed({**weights, **_matrices(weights)}, sides, start=_START)
 
 
-def _matrices(matrices: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _matrices(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return all three matrices; what is one in the model stands once in its checkpoint."""
-    source = matrices.get("source_embedding")
-    target = matrices.get("embedding", source)
-    source = target if source is None else source
-    if source is None or target is None or source.ndim != 2 or target.ndim != 2:
+    given = [
+        weights[name] for name in ("embedding/matrix", "source_embedding/matrix") if name in weights
+    ]
+    if not given or any(matrix.ndim != 2 for matrix in given):
         raise errors.UserError("the model cannot be imported: it has no embedding of words")
-    softmax = matrices.get("softmax", target.T)
-    if softmax.ndim == 2 and softmax.shape == target.shape[::-1]:
+    target, source = given[0], given[-1]
+    softmax = weights.get("softmax/matrix", target)
+    if softmax.shape == target.shape[::-1]:
         softmax = softmax.T
-    return {"embedding": target, "source_embedding": source, "softmax": softmax}
-
-
-def _layer_name(name: str, layer: re.Match[str]) -> str:
-    """Return "encoder_0/self_attention/W/q" for encoder/layers/0/.../linear_queries/kernel."""
-    owner, rest = f"{layer[1]}_{layer[2]}/{_OWNERS[layer[3]]}", layer[4]
-    if norm := _NORM.match(rest):
-        return f"{owner}_norm/{_NORM_PARTS[norm[1]]}"
-    if layer[3] == "ffn" and (linear := _FEED_FORWARD.match(rest)):
-        return f"{owner}/{linear[2]}_{1 if linear[1] == 'inner' else 2}"
-    if layer[3] != "ffn" and (linear := _LINEAR.match(rest)):
-        return f"{owner}/{'W' if linear[2] == 'kernel' else 'b'}/{linear[1][0]}"
-    raise conversion.no_part(name, _OTHER_PARTS)
+    return {
+        "embedding/matrix": target,
+        "source_embedding/matrix": source,
+        "softmax/matrix": softmax,
+    }
 
 
 def _arrays(prefix: pathlib.Path) -> dict[str, np.ndarray]:

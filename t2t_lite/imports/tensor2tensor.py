@@ -18,14 +18,24 @@ from t2t_lite.imports import conversion, imported, tensorflow_checkpoint
 from t2t_lite.text import any_vocabulary, t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
-_ATTENTION = {"self_attention": "self_attention", "encdec_attention": "cross_attention"}
-_FEED_FORWARD = re.compile(r"(?:conv_hidden_relu/)?conv([12])(?:_single)?/(kernel|bias)$")
-_KERNEL = re.compile(r"(?:multihead_attention/)?(q|k|v|output_transform)/kernel$")
-_LAYER = re.compile(r"(encoder|decoder)/layer_(\d+)/(self_attention|encdec_attention|ffn)/(.+)$")
-_FINAL_NORM = re.compile(r"(encoder|decoder)/layer_\w+/layer_norm/layer_norm_(scale|bias)$")
-_NORM = re.compile(r"layer_\w+/layer_norm/layer_norm_(scale|bias)$")
-_SHARD = re.compile(r"symbol_modality_\w+/(shared|input_emb|target_emb|softmax)/weights_(\d+)$")
 _TARGET_SPACE = "target_space_embedding/kernel"
+_NORM = r"layer_\w+/layer_norm/layer_norm_(scale|bias)"
+_NAMES = conversion.Names(
+    layer=r"(?:.*/)?(encoder|decoder)/layer_(\d+)/(.+)",
+    in_layer={
+        f"(self_attention|encdec_attention|ffn)/{_NORM}": "{0}_norm/{1}",
+        r"(ffn)/(?:conv_hidden_relu/)?conv([12])(?:_single)?/(kernel|bias)": "{0}/{2}_{1}",
+        "(self_attention|encdec_attention)/(?:multihead_attention/)?"
+        "(q|k|v|output_transform)/kernel": "{0}/kernel/{1}",
+    },
+    elsewhere={
+        f"(?:.*/)?(encoder|decoder)/{_NORM}": "{0}_norm/{1}",
+        f"(?:.*/)?{_TARGET_SPACE}": "source_vector/vector",
+    },
+    words={"encdec_attention": "cross_attention", "ffn": "feed_forward", "output_transform": "o"},
+    other_parts={"relative": "relative positions", "moe": "mixture of experts", "lstm": "an RNN"},
+)
+_SHARD = re.compile(r"symbol_modality_\w+/(shared|input_emb|target_emb|softmax)/weights_(\d+)$")
 _MATRICES = {
     "shared": "embedding/matrix",
     "input_emb": "source_embedding/matrix",
@@ -61,34 +71,16 @@ _ONLY = {
 
 # Heads of its hyperparameter sets, where there is no hparams.json.
 _HEADS = {
-    "transformer_tiny": 4,
-    "transformer_test": 2,
-    "transformer_small": 4,
     "transformer_h1": 1,
-    "transformer_h4": 4,
-    "transformer_h16": 16,
+    "transformer_test": 2,
+    "transformer_(tiny|small|h4)": 4,
+    "transformer_base(|_v1|_v2|_v3|_single_gpu)": 8,
+    "transformer_(l2|l4|l8|l10|ff1024|ff4096|k128|k256|dr0|dr2|ls0|ls2|hs256|hs1024)": 8,
+    "transformer_(parsing_base|tpu|big_enfr_tpu)": 8,
+    "transformer_big(|_single_gpu|_dr1|_dr2|_enfr|_tpu)": 16,
+    "transformer_(h16|parsing_big)": 16,
     "transformer_h32": 32,
-    "transformer_big_enfr_tpu": 8,
-    **dict.fromkeys(
-        [
-            *(f"transformer_base{suffix}" for suffix in ("", "_v1", "_v2", "_v3", "_single_gpu")),
-            *(f"transformer_{kind}" for kind in ("l2", "l4", "l8", "l10", "ff1024", "ff4096")),
-            *(f"transformer_{kind}" for kind in ("k128", "k256", "dr0", "dr2", "ls0", "ls2")),
-            *(f"transformer_{kind}" for kind in ("hs256", "hs1024", "parsing_base", "tpu")),
-        ],
-        8,
-    ),
-    **dict.fromkeys(
-        [
-            f"transformer_big{suffix}"
-            for suffix in ("", "_single_gpu", "_dr1", "_dr2", "_enfr", "_tpu")
-        ],
-        16,
-    ),
-    "transformer_parsing_big": 16,
 }
-# What words in the name of a weight belong to that is not here.
-_OTHER_PARTS = {"relative": "relative positions", "moe": "mixture of experts", "lstm": "an RNN"}
 
 
 def read(
@@ -148,75 +140,32 @@ def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict
     Works for values, gradients and moments alike. Raises UserError for a name that is no part of a
     Transformer.
     """
-    found: dict[str, np.ndarray] = {}
     shards: dict[str, dict[int, np.ndarray]] = {}
+    others: dict[str, np.ndarray] = {}
     for name, value in tensors.items():
-        if shard := _SHARD.search(name):
-            same = shards.setdefault(_MATRICES[shard[1]], {})
-            if int(shard[2]) in same:
-                raise errors.UserError(
-                    "a model with a vocabulary for each side cannot be imported: it has several "
-                    f"matrices {shard[1]}"
-                )
-            same[int(shard[2])] = value
-        elif norm := _FINAL_NORM.search(name):
-            found[f"{norm[1]}_norm/{norm[2]}"] = value
-        elif layer := _LAYER.search(name):
-            own = _layer_name(name, layer)
-            if own in found:  # before a sub-layer and after it
-                raise errors.UserError(f"the model cannot be imported: it has two norms {own}")
-            found[own] = _matrix(value)
-        elif name.endswith(_TARGET_SPACE):
-            found["source_vector/vector"] = _row(value, target_space)
-        else:
-            raise conversion.no_part(name, _OTHER_PARTS)
+        shard = _SHARD.search(name)
+        if not shard:
+            others[name] = _matrix(value)
+            continue
+        same = shards.setdefault(_MATRICES[shard[1]], {})
+        if int(shard[2]) in same:
+            raise errors.UserError(
+                "a model with a vocabulary for each side cannot be imported: it has several "
+                f"matrices {shard[1]}"
+            )
+        same[int(shard[2])] = value
+    weights = conversion.fused(_NAMES.renamed(others))
+    if "source_vector/vector" in weights:
+        weights["source_vector/vector"] = _row(weights["source_vector/vector"], target_space)
     for name, parts in shards.items():
-        # Shards are rows in numeric order: weights_2 comes before weights_10.
-        found[name] = _concatenated([parts[i] for i in sorted(parts)], axis=0, name=name)
-    if "softmax/matrix" in found and "source_embedding/matrix" not in found:
+        try:  # shards are rows in numeric order: weights_2 comes before weights_10
+            weights[name] = np.concatenate([parts[i] for i in sorted(parts)])
+        except ValueError as error:
+            raise errors.UserError(f"the parts of {name} do not fit together: {error}") from error
+    if "softmax/matrix" in weights and "source_embedding/matrix" not in weights:
         # One matrix for both sides (shared_embedding), another for the softmax.
-        found["source_embedding/matrix"] = found.get("embedding/matrix", np.zeros([0, 0]))
-    return _fused(found)
-
-
-def _layer_name(name: str, layer: re.Match[str]) -> str:
-    """Return "encoder_0/feed_forward/kernel_1" for encoder/layer_0/ffn/conv1/kernel."""
-    prefix, part, rest = f"{layer[1]}_{layer[2]}", layer[3], layer[4]
-    owner = "feed_forward" if part == "ffn" else _ATTENTION[part]
-    if norm := _NORM.match(rest):
-        return f"{prefix}/{owner}_norm/{norm[1]}"
-    if part == "ffn" and (linear := _FEED_FORWARD.match(rest)):
-        return f"{prefix}/{owner}/{linear[2]}_{linear[1]}"
-    if part != "ffn" and (kernel := _KERNEL.match(rest)):
-        return f"{prefix}/{owner}/{'output' if kernel[1] == 'output_transform' else kernel[1]}"
-    raise conversion.no_part(name, _OTHER_PARTS)
-
-
-def _fused(found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Join self-attention's q, k, v into "qkv", and cross-attention's k, v into "kv"."""
-    fused = {}
-    for name, value in found.items():
-        layer, _, kernel = name.rpartition("/")
-        names = {"self_attention": "qkv", "cross_attention": "kv"}.get(layer.rpartition("/")[2], "")
-        if kernel not in names or not kernel:
-            fused[name] = value
-        elif kernel == names[0]:
-            missing = [part for part in names if f"{layer}/{part}" not in found]
-            if missing:
-                raise errors.UserError(
-                    f"the model cannot be imported: it lacks {layer}/{missing[0]}"
-                )
-            parts = [found[f"{layer}/{part}"] for part in names]
-            fused[f"{layer}/{names}"] = _concatenated(parts, axis=1, name=layer)
-    return fused
-
-
-def _concatenated(parts: list[np.ndarray], *, axis: int, name: str) -> np.ndarray:
-    try:
-        return np.concatenate(parts, axis=axis)
-    except ValueError as error:
-        shapes = ", ".join(str(part.shape) for part in parts[:3])
-        raise errors.UserError(f"the parts of {name} do not fit together: {shapes}") from error
+        weights["source_embedding/matrix"] = weights.get("embedding/matrix", np.zeros([0, 0]))
+    return weights
 
 
 def _matrix(value: np.ndarray) -> np.ndarray:
@@ -308,7 +257,8 @@ def _num_heads(
     hparams_set: str, flags: Mapping[str, str], values: Mapping[str, Any], prefix: pathlib.Path
 ) -> int:
     given = re.search(r"(?:^|,)num_heads=(\d{1,6})(?:,|$)", flags.get("hparams", ""))
-    heads = values.get("num_heads") or (int(given[1]) if given else _HEADS.get(hparams_set))
+    of_set = (heads for name, heads in _HEADS.items() if re.fullmatch(name, hparams_set))
+    heads = values.get("num_heads") or (int(given[1]) if given else next(of_set, None))
     if not isinstance(heads, int) or heads < 1:
         raise errors.UserError(
             f"how many heads has {prefix}? It has no hparams.json with num_heads beside it: copy "

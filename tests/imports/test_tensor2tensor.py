@@ -174,7 +174,7 @@ CHANGES = {
         "relative positions",
     ),
     "an RNN": (lambda t: t | {"transformer/lstm/kernel": np.ones([3, 8], "f4")}, "an RNN"),
-    "no keys": (lambda t: {n: v for n, v in t.items() if not n.endswith("k/kernel")}, "it lacks"),
+    "no keys": (lambda t: {n: v for n, v in t.items() if not n.endswith("k/kernel")}, "missing"),
     "a missing norm": (
         lambda t: {n: v for n, v in t.items() if "layer_1/ffn/layer_post" not in n},
         "it lacks decoder_1/feed_forward_norm",
