@@ -24,8 +24,8 @@ from t2t_lite.text import text_files
 class Best:
     """Remembers the best score of a run, also across restarts.
 
-    `difference` says what the scores of this call have other than the one that is kept, which then
-    stays: "sentences 500 -> 20"; "" where they can be compared.
+    `difference` says how the measure of this call differs from the kept one's, which then stays:
+    "sentences 500 -> 20"; "" where they can be compared.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Best:
 
     def offer(self, step: int, score: float, variables: Mapping[str, tf.Variable]) -> bool:
         """Keep these weights if `score` is the highest so far; return whether it is."""
-        if self.difference or not score > self.score:  # NaN is no score
+        if self.difference or not score > self.score:  # NaN is never the best
             return False
         weights = {name: variable.numpy() for name, variable in variables.items()}
         checkpoint.write_only(self._directory, step, weights, self._identity)

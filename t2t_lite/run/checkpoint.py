@@ -1,10 +1,9 @@
 """Checkpoints of an output_dir: ckpt-<step>.index and .data-*.
 
-Weights are stored by name ("model/decoder_0/self_attention/qkv"), not by the shape of Python
-objects, so that they can be averaged, imported and read without the model's code. Beside them, as a
-text, stands what they mean (see `identity`). TensorFlow writes the data file first and the index
-last, each under a temporary name: what has an index is complete. Dropout is a function of the step,
-so step and data position are all the random state.
+Weights are stored by name ("model/decoder_0/self_attention/qkv"), so that they can be averaged,
+imported and read without the model's code; beside them is their `identity`. TensorFlow writes the
+data file first and the index last, each under a temporary name: a checkpoint with an index is
+complete. Dropout is a function of the step, so step and data position are all the random state.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ import tensorflow as tf
 from t2t_lite import errors
 from t2t_lite.run import identity as identities
 
-# What TensorFlow raises for a truncated, corrupt or foreign checkpoint file.
+# TensorFlow's errors about a truncated, corrupt or foreign checkpoint file.
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
 _IDENTITY = "identity/.ATTRIBUTES/VARIABLE_VALUE"
 _NAME = re.compile(r"ckpt-(\d+)$")
@@ -34,9 +33,9 @@ class Checkpoints:
       variables: weights by name.
       slots: optimizer moments by name.
       data: the iterator whose position is saved.
-      data_name: of the kind of its position, which none of another kind can take.
-      identity: of the weights.
-      keep: how many checkpoints stay.
+      data_name: the kind of its position; a checkpoint with another kind is restored without it.
+      identity: the weights' identity.
+      keep: how many recent checkpoints to keep.
     """
 
     def __init__(
@@ -57,14 +56,10 @@ class Checkpoints:
         self._without_position = tf.train.Checkpoint(**parts)
         parts[data_name] = data
         self._data_name = data_name
-        # What is restored: the identity of a checkpoint is compared, not taken.
-        self._checkpoint = tf.train.Checkpoint(**parts)
-        whole = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
+        # A checkpoint's identity is compared, not restored.
+        self._restored = tf.train.Checkpoint(**parts)
+        self._saved = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
         self.has_position = True
-        # One more than `keep`: a new one may take another's place, see `save`.
-        self._manager = tf.train.CheckpointManager(
-            whole, str(directory), max_to_keep=keep + 1, checkpoint_name="ckpt"
-        )
 
     def save(self, step: int, *, in_place_of: int | None = None) -> str:
         """Write ckpt-<step> and delete the oldest beyond `keep`; return its path prefix.
@@ -74,19 +69,19 @@ class Checkpoints:
 
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
-        with _explain_failure(self._directory / f"ckpt-{step}"):
-            prefix = self._manager.save(checkpoint_number=step)
+        prefix = str(self._directory / f"ckpt-{step}")
+        with _explain_failure(prefix):
+            self._saved.write(prefix)
         if in_place_of is not None:
             _remove(str(self._directory / f"ckpt-{in_place_of}"))
-        # Those that TensorFlow forgets, too: complete when their process was killed, but not yet in
-        # the file "checkpoint".
+        # Newer ones, which were damaged when the training resumed, do not count.
         until_now = [old for at, old in list_checkpoints(self._directory) if at <= step]
         for old in until_now[: -self._keep]:
             _remove(old)
         return prefix
 
     def remove_leftovers(self) -> None:
-        """Remove what a process that was killed while it wrote or removed a checkpoint left."""
+        """Remove incomplete checkpoints of a killed process."""
         remove_half_written(self._directory)
         complete = {f"ckpt-{step}" for step, _ in list_checkpoints(self._directory)}
         for path in self._directory.glob("ckpt-*.data-*"):
@@ -97,16 +92,16 @@ class Checkpoints:
         """Restore the newest checkpoint that can be read.
 
         Returns:
-          Its step (0 where there is none) and the damaged ones that were passed over. Where
-          `has_position` is False then, the data are still at their start: the checkpoint has a
-          position of another kind.
+          Its step (0 where there is none) and the damaged ones that were skipped. If `has_position`
+          is False afterwards, the data are still at their start: the checkpoint has a position of
+          another kind.
         """
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
                 self.has_position = _has_part(prefix, self._data_name)
-                parts = self._checkpoint if self.has_position else self._without_position
-                restored = parts.restore(prefix).assert_existing_objects_matched()
+                parts = self._restored if self.has_position else self._without_position
+                restored = parts.read(prefix).assert_existing_objects_matched()
                 restored.expect_partial()  # the identity is read below
             except _DAMAGE as error:
                 reasons[prefix] = str(error).strip().partition("\n")[0]
@@ -116,7 +111,7 @@ class Checkpoints:
         if reasons:
             newest, reason = next(iter(reasons.items()))
             raise errors.UserError(
-                f"none of {len(reasons)} checkpoints in {self._directory} can be continued from; "
+                f"none of {len(reasons)} checkpoints in {self._directory} can be resumed from; "
                 f"{newest}: {reason}. If it was written by another version of t2t-lite, a new "
                 f"--output_dir with --warm_start_from={newest} keeps its weights"
             )
@@ -126,7 +121,7 @@ class Checkpoints:
 def list_checkpoints(directory: str | pathlib.Path) -> list[tuple[int, str]]:
     """Return (step, path prefix) of every complete checkpoint, oldest first.
 
-    A copy that somebody keeps under another name, as keep-ckpt-5000, is none of them.
+    Copies under other names, such as keep-ckpt-5000, are left out.
     """
     prefixes = [path.with_suffix("") for path in pathlib.Path(directory).glob("ckpt-*.index")]
     return sorted(
@@ -143,15 +138,11 @@ def step_of(prefix: str | pathlib.Path) -> int:
 
 
 def resolve(output_dir: str | pathlib.Path, checkpoint_path: str | None = None) -> str:
-    """Return the prefix of the checkpoint to use.
+    """Return the prefix of the checkpoint to use; UserError where there is none.
 
     Args:
-      output_dir: the newest one in it is the default.
-      checkpoint_path: a prefix (".../ckpt-1000"), or a folder whose newest one is meant
-        (".../averaged", ".../best").
-
-    Raises:
-      UserError: where there is none.
+      output_dir: a folder whose newest checkpoint is the default.
+      checkpoint_path: a prefix (".../ckpt-1000"), or another folder (".../averaged", ".../best").
     """
     if checkpoint_path is not None and pathlib.Path(f"{checkpoint_path}.index").exists():
         return str(checkpoint_path)
@@ -163,7 +154,7 @@ def resolve(output_dir: str | pathlib.Path, checkpoint_path: str | None = None) 
 
 
 def separate(checkpoint_paths: str) -> list[str]:
-    """Return the paths between commas; what is there under the whole name is one path.
+    """Return the paths between commas; an existing file or folder of the whole name is one path.
 
     >>> separate("run/best, run/averaged")
     ['run/best', 'run/averaged']
@@ -228,7 +219,7 @@ def restore_fitting_weights(
     """Set the weights whose names and shapes fit.
 
     Returns:
-      The names of variables that stay as they are, and of weights that are not used.
+      The names of variables that were not set, and of weights that were not used.
     """
     values = read_weights(prefix)
     fitting = {
@@ -259,7 +250,7 @@ def write_weights(prefix: str, weights: Mapping[str, Any], identity: identities.
     """Write weights alone as a checkpoint that `restore_weights` reads."""
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
     identity_text = _text_variable(identity.to_text())
-    with _explain_failure(pathlib.Path(prefix)):
+    with _explain_failure(prefix):
         tf.train.Checkpoint(model=variables, identity=identity_text).write(prefix)
 
 
@@ -308,17 +299,17 @@ def _read(prefix: str, read: Callable[[str], Any]) -> Any:
 
 
 @contextlib.contextmanager
-def _explain_failure(prefix: pathlib.Path) -> Iterator[None]:
+def _explain_failure(prefix: str) -> Iterator[None]:
     """Turn TensorFlow's error about a full disk into one line, and remove what is half written."""
     try:
         yield
     except (tf.errors.OpError, OSError) as error:
-        step = str(step_of(prefix))
-        remove_half_written(prefix.parent, step)
+        step, directory = str(step_of(prefix)), pathlib.Path(prefix).parent
+        remove_half_written(directory, step)
         # TensorFlow's message is "{{node ...}} file; reason [Op:SaveV2]".
         reason = str(error).partition("\n")[0].partition(" [Op:")[0].rpartition("; ")[2]
         raise errors.UserError(
-            f"cannot write the checkpoint of step {step} to {prefix.parent}: {reason}; "
+            f"cannot write the checkpoint of step {step} to {directory}: {reason}; "
             "earlier checkpoints are intact: free space and start the same command again"
         ) from error
 

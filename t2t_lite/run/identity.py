@@ -1,8 +1,8 @@
-"""What a checkpoint's weights mean: for which tokens they stand, and which function they are of.
+"""The identity of a checkpoint's weights: the vocabulary's SHA-256 and the model's hparams.
 
-Weights of the same shapes may be of another vocabulary, or of a model with other heads or with its
-norms elsewhere. So every checkpoint carries the vocabulary's SHA-256 and the model's hparams, and
-whoever takes its weights compares them.
+Weights of the same shapes may be of another vocabulary, or of a model with other heads or other
+places of its norms. So every checkpoint has an identity, which is compared before its weights are
+used.
 """
 
 import dataclasses

@@ -1,10 +1,10 @@
-"""What an output_dir holds beside its checkpoints.
+"""An output_dir without its checkpoints.
 
     hparams.json          the model and its training
     run.json              problem, task, data_dir, vocabulary file, precision, seed, weights at
                           the start, versions
     vocab.<problem>...    a copy of the vocabulary
-    lock                  held by the process at work
+    lock                  held by the process that is writing
 
 With these, decoding, averaging, scoring and exporting need neither the data_dir nor a flag.
 """
@@ -83,7 +83,7 @@ class OutputDir:
 
 
 def read(path: str | pathlib.Path) -> OutputDir:
-    """Read an output_dir; raise UserError where it is none."""
+    """Read an output_dir; raise UserError where files are missing or damaged."""
     path = pathlib.Path(path)
     hparams = config.from_json(path / HPARAMS_FILE)
     try:
@@ -128,9 +128,8 @@ def check(
 ) -> None:
     """Raise UserError that says what differs where `path` holds a run that is not this one.
 
-    Data may lie elsewhere, and hparams that change nothing that is learnt may differ; every other
-    difference is refused, because a run that silently mixes two settings is worth nothing. Where
-    there are no weights yet there is nothing to mix.
+    The data may have moved, and hparams that do not change what is learnt may differ. Any other
+    difference is refused, unless there are no weights yet: a run has one setting.
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
@@ -155,7 +154,7 @@ def check(
             other += f" (with --warm_start_from={path} it begins with these weights)"
         raise errors.UserError(
             f"{path} holds a run with other settings or data ({differences}); give the same to "
-            f"continue it, or {other}"
+            f"resume it, or {other}"
         )
 
 
@@ -174,7 +173,7 @@ def _check(run: Run) -> None:
     if run.vocab_size < 1:
         raise ValueError(f"vocab_size cannot be {run.vocab_size}")
     if pathlib.PurePath(run.vocabulary).name != run.vocabulary or not run.vocabulary.isprintable():
-        raise ValueError(f"vocabulary is no file's name: {run.vocabulary!r:.60}")
+        raise ValueError(f"vocabulary is not a file name: {run.vocabulary!r:.60}")
 
 
 def _json(run: Run) -> str:

@@ -164,7 +164,7 @@ def test_hparams_may_be_given_more_than_once(tiny_data, tmp_path, no_training):
 
 def test_an_output_dir_is_self_contained(trained):
     names = {path.name for path in trained.iterdir()}
-    assert {"hparams.json", "run.json", "best", "checkpoint", "eval"} <= names
+    assert {"hparams.json", "run.json", "best", "eval"} <= names
     run = json.loads((trained / "run.json").read_text())
     assert run["problem"] == "parallel_text"
     assert (trained / run["vocabulary"]).exists()
