@@ -138,7 +138,7 @@ def _matrices(weights: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     if not given or any(matrix.ndim != 2 for matrix in given):
         raise errors.UserError("the model cannot be imported: it has no embedding of words")
     target, source = given[0], given[-1]
-    softmax = weights.get("softmax/matrix", target)
+    softmax = weights.get("softmax/matrix", target.T)
     if softmax.shape == target.shape[::-1]:
         softmax = softmax.T
     return {
