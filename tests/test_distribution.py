@@ -72,29 +72,19 @@ def _built(python, kind: str, source: pathlib.Path, folder: pathlib.Path) -> str
     return made.stdout.split()[-1]
 
 
-def test_the_wheel_holds_the_library_its_tables_and_nothing_else(built):
-    _, _, wheel = built
+def test_the_distributions_hold_what_they_should(built):
+    environment, archive, wheel = built
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"t2t_lite"}
-    ours = {
-        str(path.relative_to(documents.ROOT)) for path in documents.ROOT.glob("t2t_lite/**/*.py")
-    }
-    assert ours <= set(names)
+    modules = documents.ROOT.glob("t2t_lite/**/*.py")
+    assert {str(path.relative_to(documents.ROOT)) for path in modules} <= set(names)
     for name in ("py.typed", "explore/page/index.html", "problems/toy/tables/nouns.tsv"):
         assert f"t2t_lite/{name}" in names
-
-
-def test_the_source_distribution_holds_what_a_checkout_has(built):
-    _, archive, _ = built
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
     for name in ("README.md", "LICENSE", "docs/paper.md", "scripts/setup.sh", "tests/conftest.py"):
         assert name in names
-
-
-def test_the_wheel_has_every_command(built):
-    environment, _, _ = built
     found = {path.name for path in (environment / "bin").glob("t2t-lite-*")}
     assert found == set(documents.modules())
     done = subprocess.run([environment / "bin" / "t2t-lite-bleu", "--help"], capture_output=True)

@@ -16,10 +16,6 @@ def test_hparams_is_the_function_whoever_loads_the_sets_first():
     assert sets.transformer_base() == t2t_lite.hparams("transformer_base")
 
 
-def test_problems_are_found_by_name():
-    assert t2t_lite.problem("toy_ende").name == "toy_ende"
-
-
 def test_every_public_name_is_there():
     assert set(t2t_lite.__all__) <= set(dir(t2t_lite))
     for name in t2t_lite.__all__:

@@ -1,4 +1,4 @@
-"""t2t-lite-datagen: what it prints, and how it answers mistakes."""
+"""t2t-lite-datagen: what it prints, and the data for an imported model."""
 
 import gzip
 
@@ -93,26 +93,3 @@ def test_a_line_without_end_is_named(corpus, tmp_path, capsys):
     assert _run("problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}") == 0
     out = capsys.readouterr().out
     assert "dropped what has more than 100,000 characters a side: pair 2" in out
-
-
-@pytest.mark.parametrize(
-    ("flags", "status", "message"),
-    [
-        (["data_dir=x"], 2, "--problem must be given"),
-        (["problem=parallel_txt", "data_dir=x"], 1, "did you mean parallel_text"),
-        (["problem=parallel_text", "data_dir=x"], 1, "reads its text from --raw_dir"),
-        (["problem=parallel_text", "data_dir=x", "raw_dir={tmp}"], 1, "lacks train.source"),
-        (["problem=parallel_text", "data_dir=x", "raw_dir=/none"], 1, "is not a folder"),
-        (["problem=toy_ende", "data_dir=x", "vocab_size=many"], 2, "vocab_size"),
-        (["problem=toy_ende", "data_dir=x", "num_workers=0"], 2, "num_workers"),
-        (["problem=translate_ende_wmt32k", "data_dir=x"], 1, "tensor2tensor wrote"),
-    ],
-)
-def test_mistakes_get_one_line(flags, status, message, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert _run(*(flag.format(tmp=tmp_path) for flag in flags)) == status
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert message in err
-    assert len(err.splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []

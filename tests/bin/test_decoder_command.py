@@ -12,8 +12,10 @@ import time
 import pytest
 import tiny_run
 
+from t2t_lite import registry
 from t2t_lite.bin import decoder as decoder_command
-from t2t_lite.decode import files, options, translation, translator
+from t2t_lite.data import generate
+from t2t_lite.decode import options, translation, translator
 
 NAME = "t2t-lite-decoder"
 FAST = "--decode_hparams=beam_size=2"
@@ -55,15 +57,8 @@ def pipe(run, tmp_path, monkeypatch, capfdbinary):
 def test_file_to_file(run, tmp_path, expected, capsys):
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("".join(text + "\n" for text in [*tiny_run.SENTENCES, "", "x"]))
-    status = decoder_command.main(
-        [
-            NAME,
-            f"--output_dir={run}",
-            f"--decode_from_file={source}",
-            f"--decode_to_file={target}",
-            FAST,
-        ]
-    )
+    flags = [f"--decode_from_file={source}", f"--decode_to_file={target}", FAST]
+    status = decoder_command.main([NAME, f"--output_dir={run}", *flags])
     err = capsys.readouterr().err
     assert status == 0, err
     assert target.read_text().split("\n")[:-1] == expected([*tiny_run.SENTENCES, "", "x"])
@@ -91,11 +86,12 @@ def test_to_a_pipe_of_another_name(run, tmp_path, expected):
 
 
 def test_a_stream_is_sampled_as_a_file_is_and_may_begin_with_a_mark(pipe):
-    flag = "--decode_hparams=sampling=true,seed=5"
-    text = "\ufeff" + "a dog runs\n" * 3
-    status, streamed, _ = pipe(flag, "--stream", text=text)
+    flag = "--decode_hparams=sampling=true,seed=5,max_source_length=8"
+    text = "\ufeff" + "a dog runs\n" * 3 + "a dog runs in the park\n" * 2
+    status, streamed, said = pipe(flag, "--stream", text=text)
     assert (status, streamed) == (0, pipe(flag, text=text)[1])
-    assert len(set(streamed.splitlines())) > 1
+    assert len(set(streamed.splitlines()[:3])) > 1
+    assert "2 lines were longer than max_source_length and were cut: 4, 5\n" in said
 
 
 def test_who_reads_may_leave(run):
@@ -119,30 +115,6 @@ def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
     rows = [row.split(b"\t") for row in captured.out.splitlines()]
     assert [len(row) for row in rows] == [3, 3]
     assert all(float(row[0]) < 0 < float(row[1]) for row in rows)
-
-
-@pytest.mark.parametrize("overwritten", ["in", "ref"])
-def test_what_is_scored_is_not_overwritten(run, tmp_path, capsys, overwritten):
-    for name in ("in", "ref"):
-        (tmp_path / name).write_text(f"{name}\n")
-    args = [NAME, f"--output_dir={run}", f"--decode_from_file={tmp_path / 'in'}"]
-    args += [f"--score_file={tmp_path / 'ref'}", f"--decode_to_file={tmp_path / overwritten}"]
-    assert decoder_command.main(args) == 1
-    assert f"{overwritten} is what is read: give another file" in capsys.readouterr().err
-    assert (tmp_path / overwritten).read_text() == f"{overwritten}\n"
-
-
-def test_a_stream_tells_what_was_cut(pipe):
-    flags = ["--stream", "--decode_hparams=beam_size=2,max_source_length=4"]
-    status, _, said = pipe(*flags, text="a\n" + "a dog runs in the park\n" * 2)
-    assert status == 0
-    assert "2 lines were longer than max_source_length and were cut: 2, 3\n" in said
-
-
-def test_cut_lines_that_nobody_numbered_are_counted(capsys):
-    decoder_command._print_remarks(files.Report(truncated=3))  # as Beam gives it
-    said = capsys.readouterr().err
-    assert said == "3 lines were longer than max_source_length and were cut\n"
 
 
 @pytest.mark.parametrize(("sampling", "num_outputs"), [("false", 3), ("true", 1)])
@@ -192,31 +164,19 @@ def _read_until(descriptor, wanted, seen=b""):
     return seen.partition(wanted)[2]
 
 
-@pytest.mark.parametrize(
-    ("args", "status", "message"),
-    [
-        (["--output_dir=/none/such", "--split=test"], 1, "is not an output_dir"),
-        (["--output_dir={run}"], 1, "expected one of --decode_from_file"),
-        (["--output_dir={run}", "--split=test", "--decode_interactive"], 1, "expected one of"),
-        (["--output_dir={run}", "--decode_from_file=in"], 1, "needs --decode_to_file"),
-        (["--output_dir={run}", "--decode_interactive", "--decode_to_file=out"], 1, "not go with"),
-        (["--output_dir={run}", "--split=test", "--decode_hparams=alfa=1"], 1, "mean alpha"),
-        (["--output_dir={run}", "--split=test"], 1, "run t2t-lite-datagen"),
-        (["--output_dir={run}", "--split=test", "--target_language=German"], 1, "a language code"),
-        (["--output_dir={run}", "--split=test", "--checkpoint_path=/no"], 1, "no checkpoint"),
-        (["--output_dir={run}", "--split=test", "--checkpoint_path={run},"], 1, "between commas"),
-        (
-            ["--output_dir={run}", "--decode_from_file=-", "--score_file=-", "--decode_to_file=-"],
-            1,
-            "cannot both be the standard input",
-        ),
-        (["--split=test"], 2, "--output_dir must be given"),
-    ],
-)
-def test_a_users_mistake_is_one_line(run, capsys, args, status, message):
-    assert decoder_command.main([NAME, *(arg.format(run=run) for arg in args)]) == status
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"{NAME}: ")
-    assert len(captured.err.splitlines()) == 1
-    assert message in captured.err
+def test_a_splits_unknown_language_is_told_in_the_figures_own_lines(tmp_path, capsys):
+    run = tiny_run.write(tmp_path, problem="parallel_text")
+    for name in ("train.source", "train.target", "dev.source", "dev.target"):
+        (tmp_path / name).write_text("\n".join(tiny_run.SENTENCES))
+    problem = registry.problem("parallel_text")
+    generate.generate(problem, data_dir=tmp_path / "data", raw_dir=tmp_path, vocab_size=300)
+    flags = [NAME, f"--output_dir={run}", "--split=dev", FAST]
+    target = tmp_path / "out.gz"
+    assert decoder_command.main([*flags, f"--decode_to_file={target}"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "(English" in line]
+    assert [line.split()[1] for line in lines] == ["bleu_moses", "bleu_compound_split"]
+    assert target.read_bytes().startswith(b"\x1f\x8b")  # gzip's own mark
+    assert decoder_command.main([*flags, "--target_language=cs"]) == 0
+    out = capsys.readouterr().out
+    assert "English" not in out
+    assert "tok:moses-cs" in out

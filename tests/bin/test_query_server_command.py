@@ -1,9 +1,7 @@
-"""t2t-lite-query-server against a running server: text, files, errors."""
+"""t2t-lite-query-server against a running server: files, pipes, the prompt."""
 
 import io
-import subprocess
 import sys
-import time
 
 import fake_serving
 import pytest
@@ -14,6 +12,8 @@ from t2t_lite.bin import query_server
 from t2t_lite.decode import translation, translator
 from t2t_lite.serving import client
 
+TEXTS = [*reversed(tiny_run.SENTENCES), ""]  # the output of the first is cut off
+
 
 @pytest.fixture(scope="module")
 def server(export_dir):
@@ -23,15 +23,22 @@ def server(export_dir):
 
 @pytest.fixture(scope="module")
 def translations(run_dir):
-    """Return the translations of the sentences and of a blank line."""
-    model = translator.Translator.from_output_dir(run_dir)
-    return model.translate([*tiny_run.SENTENCES, ""])
+    """Return the translations of `TEXTS`."""
+    return translator.Translator.from_output_dir(run_dir).translate(TEXTS)
 
 
 @pytest.fixture(scope="module")
 def expected(translations):
     """Return their lines."""
     return [translation.text.replace("\n", " ") for translation in translations]
+
+
+@pytest.fixture
+def job(tmp_path):
+    """Return the flags that translate a file of `TEXTS`, and the file to be."""
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
+    return [f"--decode_from_file={source}", f"--decode_to_file={target}"], target
 
 
 @pytest.fixture(autouse=True)
@@ -54,50 +61,32 @@ def _query(server, *flags, rest=False):
 
 
 @pytest.mark.parametrize("rest", [False, True])
-def test_file_to_file(server, expected, translations, tmp_path, capsys, rest):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("\n".join([*tiny_run.SENTENCES, "", ""]), "utf-8")
-    flags = [f"--decode_from_file={source}", f"--decode_to_file={target}", "--batch_size=2"]
-    assert _query(server, *flags, rest=rest) == 0
+def test_file_to_file(server, expected, translations, job, capsys, rest):
+    flags, target = job
+    assert _query(server, *flags, "--batch_size=2", rest=rest) == 0
     assert target.read_text("utf-8").split("\n")[:-1] == expected
     said = capsys.readouterr()
     assert "6 lines" in said.out
     assert said.err.splitlines()[-1:] == _remarks(translations)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
-
-
-class _Failing:
-    """A transport that fails of one text, and notes what it was asked."""
-
-    def __init__(self, transport, text, error):
-        self._transport = transport
-        self._text = text
-        self._error = error
-        self.asked = []
-
-    def predict(self, target, inputs, timeout):
-        self.asked += inputs["inputs"]
-        if self._text in inputs["inputs"]:
-            raise self._error
-        return self._transport.predict(target, inputs, timeout)
-
-    def close(self):
-        self._transport.close()
+    assert sorted(path.name for path in target.parent.iterdir()) == ["in", "out"]
 
 
 @pytest.fixture
 def failing(monkeypatch):
-    """Return a function that lets the next connections fail of a text."""
-    made = []
-    transport = client.Grpc
+    """Return a function that lets requests of a text fail from then on, and notes all texts."""
+    predict = client.Grpc.predict
 
     def fail(text, error):
-        def connect(*arguments, **changes):
-            made.append(_Failing(transport(*arguments, **changes), text, error))
-            return made[-1]
+        asked = []
 
-        monkeypatch.setattr(client, "Grpc", connect)
-        return made
+        def predict_or_fail(transport, target, inputs, timeout):
+            asked.extend(inputs["inputs"])
+            if text in inputs["inputs"]:
+                raise error
+            return predict(transport, target, inputs, timeout)
+
+        monkeypatch.setattr(client.Grpc, "predict", predict_or_fail)
+        return asked
 
     return fail
 
@@ -114,89 +103,51 @@ def failing(monkeypatch):
     ],
 )
 def test_what_is_done_is_kept_and_not_asked_again(
-    server, expected, failing, tmp_path, capsys, error, status, says
+    server, expected, translations, failing, job, capsys, error, status, says
 ):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("".join(f"{text}\n" for text in [*tiny_run.SENTENCES, ""]), "utf-8")
-    flags = [f"--decode_from_file={source}", f"--decode_to_file={target}", "--in_flight=1"]
-    failing(tiny_run.SENTENCES[3], error)
-    assert _query(server, *flags) == status
+    flags, target = job
+    failing(TEXTS[3], error)
+    assert _query(server, *flags, "--in_flight=1") == status
     assert says in capsys.readouterr().err.splitlines()[-1]
     assert not target.exists()
-    assert _query(server, f"--decode_from_file={source}s", flags[1]) == 1  # there is no such file
-    again = failing(None, None)
+    assert _query(server, f"{flags[0]}s", flags[1]) == 1  # there is no such file
+    asked = failing(None, None)
     assert _query(server, *flags, "--in_flight=4", "--batch_size=2") == 0
-    assert again[-1].asked == [*tiny_run.SENTENCES[3:], ""]
+    assert asked == TEXTS[3:]
     assert target.read_text("utf-8").split("\n")[:-1] == expected
-    assert "3 lines came from the interrupted run before" in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+    said = capsys.readouterr().err.splitlines()
+    assert "3 lines came from the interrupted run before" in said
+    assert said[-1:] == _remarks(translations)
+    assert sorted(path.name for path in target.parent.iterdir()) == ["in", "out"]
 
 
-def test_what_was_cut_before_an_interruption_is_told(
-    server, translations, failing, tmp_path, capsys
-):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text(f"{tiny_run.SENTENCES[4]}\n{tiny_run.SENTENCES[3]}\n", "utf-8")
-    flags = [f"--decode_from_file={source}", f"--decode_to_file={target}", "--in_flight=1"]
-    failing(tiny_run.SENTENCES[3], errors.UserError("gone"))
-    assert _query(server, *flags) == 1
-    failing(None, None)
+def test_another_models_answers_are_not_gone_on_with(server, failing, expected, job, capsys):
+    flags, target = job
+    failing(TEXTS[3], errors.UserError("gone"))
+    assert _query(server, *flags, "--in_flight=1", "--version=1") == 1
+    asked = failing(None, None)
     assert _query(server, *flags) == 0
-    assert capsys.readouterr().err.splitlines()[-1:] == _remarks([translations[4]])
-
-
-def test_another_models_answers_are_not_gone_on_with(server, failing, expected, tmp_path, capsys):
-    source, target = tmp_path / "in", tmp_path / "out"
-    source.write_text("".join(f"{text}\n" for text in [*tiny_run.SENTENCES, ""]), "utf-8")
-    flags = [f"--decode_from_file={source}", f"--decode_to_file={target}", "--in_flight=1"]
-    made = failing(tiny_run.SENTENCES[3], errors.UserError("gone"))
-    assert _query(server, *flags, "--version=1") == 1
-    failing(None, None)
-    assert _query(server, *flags) == 0
-    assert made[-1].asked == [*tiny_run.SENTENCES, ""]
+    assert sorted(asked) == sorted(TEXTS)
     assert target.read_text("utf-8").split("\n")[:-1] == expected
     assert f"is in {target}.partial.1" in capsys.readouterr().err
 
 
-def test_the_input_is_not_overwritten(server, tmp_path, capsys):
-    source = tmp_path / "in"
-    source.write_text("a dog\n")
-    assert _query(server, f"--decode_from_file={source}", f"--decode_to_file={source}") == 1
-    assert "is what is translated" in capsys.readouterr().err
-    assert source.read_text() == "a dog\n"
+def test_pipe(server, expected, translations, monkeypatch, capfdbinary):
+    text = "\ufeff" + "".join(f"{text}\n" for text in TEXTS)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert _query(server) == 0
+    out, err = capfdbinary.readouterr()
+    assert out.decode().split("\n")[:-1] == expected
+    assert err.decode().splitlines() == _remarks(translations)
 
 
-def test_failure_leaves_no_file(server, tmp_path, capsys):
-    source = tmp_path / "in"
-    source.write_text("a dog\n")
-    flags = [f"--decode_from_file={source}", f"--decode_to_file={tmp_path / 'out'}"]
-    assert _query(server, *flags, "--servable_name=other") == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "serves no model 'other'" in line
-    assert list(tmp_path.iterdir()) == [source]
-
-
-def test_pipe_in_a_process_of_its_own_starts_at_once(server, expected, translations):
-    command = [sys.executable, "-m", "t2t_lite.bin.query_server", "--servable_name=tiny"]
-    command.append(f"--server=127.0.0.1:{server.port}")
-    start = time.monotonic()
-    done = subprocess.run(
-        command,
-        input="\ufeff".encode() + "\n".join([*tiny_run.SENTENCES, ""]).encode() + b"\n",
-        capture_output=True,
-        check=True,
-    )
-    seconds = time.monotonic() - start
-    assert done.stdout.decode().split("\n")[:-1] == expected
-    assert done.stderr.decode().splitlines() == _remarks(translations)
-    assert seconds < 10  # a loaded machine; tests/serving/test_protocol.py sees no TensorFlow
-
-
-def test_prompt_survives_errors(server, translations, expected, monkeypatch, capsys):
-    typed = iter([tiny_run.SENTENCES[1], "", KeyboardInterrupt(), tiny_run.SENTENCES[4]])
+@pytest.fixture
+def typed(monkeypatch):
+    """Return a list of what will be typed at a terminal: lines, or keys as exceptions."""
+    items = []
 
     def read(prompt):
-        item = next(typed, EOFError())
+        item = items.pop(0) if items else EOFError()
         if isinstance(item, BaseException):
             raise item
         return item
@@ -204,33 +155,26 @@ def test_prompt_survives_errors(server, translations, expected, monkeypatch, cap
     monkeypatch.setattr("builtins.input", read)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    return items
+
+
+def test_prompt_survives_errors(server, translations, typed, capsys):
+    typed += [TEXTS[1], "", KeyboardInterrupt(), TEXTS[0]]
     assert _query(server) == 0
-    one, two = (
-        expected[place] + ("" if translations[place].finished else " (cut off)") for place in (1, 4)
-    )
+    one, two = (each.text + ("" if each.finished else " (cut off)") for each in translations[1::-1])
     assert capsys.readouterr().out == f"Type a sentence; Ctrl-D leaves.\n{one}\n\n{two}\n\n"
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
-def test_a_terminal_that_lacks_letters_gets_others(server, monkeypatch, encoding):
-    typed = iter(["two dogs \u2603 run", EOFError()])
-
-    def read(prompt):
-        item = next(typed)
-        if isinstance(item, BaseException):
-            raise item
-        return item
-
-    screen = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    monkeypatch.setattr("builtins.input", read)
-    monkeypatch.setattr("sys.stdin", io.StringIO())
-    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    monkeypatch.setattr("sys.stdout", screen)
+def test_a_terminal_that_lacks_letters_gets_others(server, typed, monkeypatch, encoding):
+    typed.append("two dogs \u2603 run")
+    screen = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(screen, encoding=encoding))
     answer = client.Answer(outputs=("\u2603 \u0434\u043e\u043c",), scores=(0.0,))
     monkeypatch.setattr(client.Client, "translate", lambda self, texts: [answer])
     assert _query(server) == 0
-    screen.flush()
-    assert b"? ???" in screen.buffer.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+    sys.stdout.flush()
+    assert b"? ???" in screen.getvalue()
 
 
 def test_nbest_lines_are_the_decoders(server, run_dir, tmp_path):
@@ -250,22 +194,3 @@ def test_nbest_lines_are_the_decoders(server, run_dir, tmp_path):
         assert list(map(float, found[1::2])) == pytest.approx(
             list(map(float, wanted[1::2])), abs=3e-5
         )
-
-
-@pytest.mark.parametrize(
-    ("flags", "status", "says"),
-    [
-        (["--server=localhost"], 1, "host:port"),
-        (["--server="], 2, "--server must be given"),
-        (["--version=1", "--version_label=stable"], 1, "not both"),
-        (["--decode_from_file=nowhere"], 1, "no file nowhere"),
-        (["--timeout_secs=0"], 2, "timeout_secs"),
-        (["--header=abc"], 1, "--header is name=value, got 'abc'"),
-        (["--ca_file=nowhere"], 1, "--ca_file nowhere is no file of certificates"),
-        (["--decode_from_file=/dev/null", "--decode_to_file=/tmp"], 1, "/tmp is a folder"),
-    ],
-)
-def test_mistakes_are_one_line(server, capsys, flags, status, says):
-    assert _query(server, *flags) == status
-    (line,) = capsys.readouterr().err.splitlines()
-    assert says in line

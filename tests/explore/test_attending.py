@@ -75,17 +75,19 @@ def test_the_best_outputs_weights_are_those_of_the_search(model):
 
 
 def test_names_fit_the_arrays(model):
-    found = attending.attention(model, TEXT)
+    found = attending.attention(model, TEXT, "a dog")
+    assert "".join(found.target_tokens).replace("▁", " ").endswith("a dog⟨end⟩")
+    assert found.source_tokens[-1] == "⟨end⟩"
+    assert found.start_tokens == ("⟨start⟩", *found.target_tokens[:-1])
     num_sources, num_targets = len(found.source_tokens), len(found.target_tokens)
     assert found.encoder.shape == (1, 2, num_sources, num_sources)
     assert found.decoder.shape == (1, 2, num_targets, num_targets)
     assert found.cross.shape == (1, 2, num_targets, num_sources)
-    assert found.source_tokens[-1] == "⟨end⟩"
-    assert found.start_tokens == ("⟨start⟩", *found.target_tokens[:-1])
     for kind in attending.KINDS:
         np.testing.assert_allclose(getattr(found, kind).sum(axis=-1), 1, atol=1e-5)
-    # nobody looks ahead
-    assert np.triu(found.decoder[0, 0], 1).max() == 0
+    assert np.triu(found.decoder[0, 0], 1).max() == 0  # nobody looks ahead
+    with pytest.raises(errors.UserError, match="blank"):
+        attending.attention(model, "  ")
 
 
 def test_a_notebooks_figure_has_the_data_that_it_asks_for(model):
@@ -102,10 +104,3 @@ def test_a_notebooks_figure_has_the_data_that_it_asks_for(model):
         (layer,) = map(base64.b64decode, saved["attention"][kind])
         weights = np.frombuffer(layer, "<u2") / 65535
         np.testing.assert_allclose(weights, getattr(figure, kind)[0].ravel(), atol=1e-5)
-
-
-def test_a_given_target_is_looked_at(model):
-    found = attending.attention(model, TEXT, "a dog")
-    assert "".join(found.target_tokens).replace("▁", " ").endswith("a dog⟨end⟩")
-    with pytest.raises(errors.UserError, match="blank"):
-        attending.attention(model, "  ")

@@ -20,18 +20,13 @@ class _Export:
         return [(-1.0, 1) for _ in texts]
 
 
-def _explorer(*outputs):
+def test_a_text_is_blank_by_itself_and_one_without_an_output_is_a_users_mistake():
     options = {"alpha": 0.6, "length_penalty": "gnmt", "max_source_length": 9}
-    return export_explorer.ExportExplorer(_Export(*outputs), name="export/1", options=options)
-
-
-def test_a_text_is_blank_by_itself_and_not_by_its_output():
-    shown = _explorer("").translation("a dog", "ein Hund")
+    one = export_explorer.ExportExplorer(_Export(""), name="export/1", options=options)
+    shown = one.translation("a dog", "ein Hund")
     assert not shown["is_blank"]
     assert shown["given"]["text"] == "ein Hund"
-    assert _explorer("").translation(" \t")["is_blank"]
-
-
-def test_a_text_without_an_output_is_a_users_mistake():
+    assert one.translation(" \t")["is_blank"]
+    none = export_explorer.ExportExplorer(_Export(), name="export/1", options=options)
     with pytest.raises(errors.UserError, match="export/1 gives no output"):
-        _explorer().translation("a dog")
+        none.translation("a dog")

@@ -24,52 +24,47 @@ CHANGES = {
 }
 
 
-def _pairs(model, texts):
+def _check(model):
+    """Compare trees with outputs; return the last tree."""
     traced = search_tree.RecordedSearch(model)
-    for translation in model.translate(texts):
-        yield translation, traced.run(list(translation.source_ids))
-
-
-def _check(translation, tree):
-    found = [tree.extensions[number] for number in tree.hypotheses]
-    assert [tuple(tree.ids(e.number)) for e in found] == [h.ids for h in translation.hypotheses]
-    assert [e.score for e in found] == pytest.approx(
-        [h.score for h in translation.hypotheses],
-        rel=1e-5,  # float32 sums of up to 50 logarithms
-    )
     finished = {search_tree.FINISHED: True, search_tree.LIVES: False}
-    assert [finished[e.fate] for e in found] == [h.finished for h in translation.hypotheses]
+    for translation in model.translate(tiny_run.SENTENCES[:4]):
+        tree = traced.run(list(translation.source_ids))
+        found = [tree.extensions[number] for number in tree.hypotheses]
+        outputs = translation.hypotheses
+        assert [tuple(tree.ids(e.number)) for e in found] == [output.ids for output in outputs]
+        assert [e.score for e in found] == pytest.approx(
+            [output.score for output in outputs],
+            rel=1e-5,  # float32 sums of up to 50 logarithms
+        )
+        assert [finished[e.fate] for e in found] == [output.finished for output in outputs]
+    return tree
+
+
+def _translator(models=None, task=None, **changes):
+    decode_options = options.for_model(tiny_run.HPARAMS, **changes)
+    return translator.Translator(
+        models or tiny_run.model(), task or tiny_run.task(), decode_options
+    )
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES)
 def test_it_finds_what_the_search_finds(changes):
-    decode_options = options.for_model(tiny_run.HPARAMS, **changes)
-    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
-    for translation, tree in _pairs(model, tiny_run.SENTENCES[:4]):
-        _check(translation, tree)
+    _check(_translator(**changes))
 
 
 def test_an_ensembles_tree_is_its_searchs():
-    models = [tiny_run.model(seed) for seed in (1, 2)]
-    decode_options = options.for_model(tiny_run.HPARAMS, return_beams=4)
-    model = translator.Translator(models, tiny_run.task(), decode_options)
-    for translation, tree in _pairs(model, tiny_run.SENTENCES[:3]):
-        _check(translation, tree)
+    _check(_translator([tiny_run.model(seed) for seed in (1, 2)], return_beams=4))
 
 
 def test_it_finds_the_trees_that_the_search_finds():
     task = tiny_run.tree_task()
     model = tiny_run.model(vocab_size=task.vocabulary.size)
-    decode_options = options.for_model(tiny_run.HPARAMS, beam_size=5, return_beams=3)
-    parser = translator.Translator(model, task, decode_options)
-    for translation, tree in _pairs(parser, tiny_run.SENTENCES[:3]):
-        _check(translation, tree)
+    _check(_translator(model, task, beam_size=5, return_beams=3))
 
 
 def test_fates_add_up():
-    decode_options = options.for_model(tiny_run.HPARAMS, return_beams=2)
-    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
-    ((_, tree),) = _pairs(model, tiny_run.SENTENCES[3:4])
+    tree = _check(_translator(return_beams=2))
     steps = {}
     for extension in tree.extensions:
         steps.setdefault(extension.step, []).append(extension)
@@ -87,7 +82,5 @@ def test_fates_add_up():
 
 
 def test_sampling_has_no_tree():
-    decode_options = options.for_model(tiny_run.HPARAMS, sampling=True)
-    model = translator.Translator(tiny_run.model(), tiny_run.task(), decode_options)
     with pytest.raises(errors.UserError, match="drawn at random"):
-        search_tree.RecordedSearch(model)
+        search_tree.RecordedSearch(_translator(sampling=True))
