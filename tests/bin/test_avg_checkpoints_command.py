@@ -59,9 +59,8 @@ def test_fewer_than_the_hparams_number_are_averaged_and_it_says_so(run_dir, caps
 
 def test_checkpoints_of_another_model_are_refused(run_dir, tmp_path, capsys):
     """Of the same names and shapes: other heads."""
-    other = tiny_run.write(tmp_path / "other")
     hparams = dataclasses.replace(tiny_run.HPARAMS, num_heads=4, d_k=4, d_v=4)
-    (other / "hparams.json").write_text(config.to_json(hparams))
+    other = tiny_run.write(tmp_path / "other", hparams=hparams)
     assert _average(run_dir, f"--checkpoints=1,{other}/ckpt-1") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert f"{other}/ckpt-1 holds the weights of another model (num_heads 2 -> 4" in line
