@@ -41,15 +41,21 @@ def _go(chrome, page, *, text=TEXT, **state):
 def _ready(chrome, before=None):
     """Wait until the view is drawn, anew if `before` tells how often it had been."""
     script = "return document.getElementById('view')?.dataset.ready ?? null"
-    _until(lambda: chrome.execute_script(script) not in (None, before), "the view is drawn")
-    return chrome.execute_script(script)
+
+    def turn():
+        number = chrome.execute_script(script)
+        return None if number == before else number
+
+    return _until(turn, "the view is drawn")
 
 
-def _until(is_so, what):
+def _until(find, what):
+    """Return what is found, as soon as there is something."""
     end = time.monotonic() + 60
-    while not is_so():
+    while not (found := find()):
         assert time.monotonic() < end, f"waited in vain until {what}"
         time.sleep(0.02)
+    return found
 
 
 def _text(chrome):
@@ -85,6 +91,8 @@ def test_every_view_opens_without_an_error_and_can_be_read(page, parser_page, wi
             script = "return document.documentElement.scrollWidth <= innerWidth"
             assert chrome.execute_script(script), f"{name} is wider than the window"
             _keep(chrome, f"tiny-{name}-{width}{'-dark' if dark else ''}")
+            if width < 1280:
+                continue  # its colours are those of the wide page
             for summary in _all(chrome, "summary"):
                 summary.click()
             time.sleep(0.2)
@@ -106,7 +114,7 @@ def test_every_view_opens_without_an_error_and_can_be_read(page, parser_page, wi
         assert chromium.errors(chrome) == []
         _go(chrome, parser_page, text="a dog runs", target="no tree")
         assert "no tree" in chrome.find_element("id", "status").text
-        assert chrome.execute_script(contrast)["failures"] == []
+        assert width < 1280 or chrome.execute_script(contrast)["failures"] == []
 
 
 def _luminance(color):
@@ -204,7 +212,8 @@ def test_hostile_texts_stay_texts(chrome, page):
     turn = _go(chrome, page)
     for name, text in hostile_texts.TEXTS.items():
         shown = ("lines", "wall", "matrix") if name == "many words" else ("lines",)
-        for state in ({}, *({"view": "attention", "show": show} for show in shown)):
+        attention = {"view": "attention", "kind": "cross"}
+        for state in ({}, *({**attention, "show": show} for show in shown)):
             # as ASCII, since a driver takes no lone surrogate
             script = "location.hash = new URLSearchParams(JSON.parse(arguments[0]))"
             chrome.execute_script(script, json.dumps({"text": text, **state}))
@@ -249,8 +258,7 @@ def test_a_saved_drawing_is_for_paper(page, show):
         )
         chrome.execute_script(script)
         chrome.find_element("xpath", "//button[text()='Save as SVG']").click()
-        _until(lambda: chrome.execute_script("return window.saved ?? null"), "it is saved")
-        text = chrome.execute_script("return window.saved")
+        text = _until(lambda: chrome.execute_script("return window.saved ?? null"), "it is saved")
         assert chromium.errors(chrome) == []
     drawing = ElementTree.fromstring(text)
     assert drawing.tag == "{http://www.w3.org/2000/svg}svg"

@@ -28,8 +28,9 @@ def _check(model):
     """Compare trees with outputs; return the last tree."""
     traced = search_tree.RecordedSearch(model)
     finished = {search_tree.FINISHED: True, search_tree.LIVES: False}
-    for translation in model.translate(tiny_run.SENTENCES[:4]):
-        tree = traced.run(list(translation.source_ids))
+    translations = model.translate(tiny_run.SENTENCES[:4])
+    trees = [traced.run(list(translation.source_ids)) for translation in translations]
+    for translation, tree in zip(translations, trees, strict=True):
         found = [tree.extensions[number] for number in tree.hypotheses]
         outputs = translation.hypotheses
         assert [tuple(tree.ids(e.number)) for e in found] == [output.ids for output in outputs]
@@ -38,7 +39,7 @@ def _check(model):
             rel=1e-5,  # float32 sums of up to 50 logarithms
         )
         assert [finished[e.fate] for e in found] == [output.finished for output in outputs]
-    return tree
+    return trees[-1]
 
 
 def _translator(models=None, task=None, **changes):
