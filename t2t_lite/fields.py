@@ -53,13 +53,13 @@ def option(
 
 def same_as(options_class: type, name: str) -> Any:
     """Return a field with the default, help and bounds of another class's field."""
-    original = _by_name(options_class)[name]
+    original = by_name(options_class)[name]
     return dataclasses.field(default=original.default, metadata=original.metadata)
 
 
 def help_of(options_class: type, name: str) -> str:
     """Return the help of the field called `name`."""
-    return _by_name(options_class)[name].metadata["help"]
+    return by_name(options_class)[name].metadata["help"]
 
 
 def kind(field: dataclasses.Field) -> type:
@@ -86,7 +86,7 @@ def expectation(field: dataclasses.Field) -> str:
 
 def check(options: Any) -> None:
     """Raise UserError for the first field whose value is not allowed."""
-    for name, field in _by_name(type(options)).items():
+    for name, field in by_name(type(options)).items():
         _check(field, getattr(options, name))
 
 
@@ -107,7 +107,7 @@ def parse_changes(options_class: type, text: str, *, flag: str) -> dict[str, Any
     Raises UserError that begins with `flag` for an unknown name (with close matches) or a value
     that is not allowed.
     """
-    known = _by_name(options_class)
+    known = by_name(options_class)
     changes: dict[str, Any] = {}
     for item in _items(text, flag):
         name, equals, value = item.partition("=")
@@ -146,7 +146,7 @@ def refuse_unknown(options_class: type, values: Iterable[str], path: object) -> 
         )
 
 
-def _by_name(options_class: type) -> dict[str, dataclasses.Field]:
+def by_name(options_class: type) -> dict[str, dataclasses.Field]:
     """Return the fields made by `option`; others, as a nested dataclass, check themselves."""
     fields = dataclasses.fields(options_class)
     return {field.name: field for field in fields if "bounds" in field.metadata}

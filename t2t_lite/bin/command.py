@@ -109,9 +109,9 @@ def options(values: flags.FlagValues, options_class: type[_Options]) -> _Options
 
 
 def table(options_class: type) -> str:
-    """Return a table of a dataclass's fields, for the help of a flag such as --decode_hparams."""
+    """Return a table of a dataclass's options, for the help of a flag such as --decode_hparams."""
     rows = []
-    for field in dataclasses.fields(options_class):
+    for field in fields.by_name(options_class).values():
         name = f"  {field.name}={_shown(field.default)}".ljust(_NAMES_WIDTH)
         row = textwrap.fill(
             _help(field),
