@@ -1,7 +1,16 @@
-"""Tar archives for tests."""
+"""Files and tar archives for tests."""
 
 import io
 import tarfile
+
+
+def unpacked(folder, files):
+    """Write contents by name, text or bytes, as files of a folder."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return folder
 
 
 def write(path, files):
@@ -13,3 +22,12 @@ def write(path, files):
             entry.size = len(data)
             tar.addfile(entry, io.BytesIO(data))
     return path
+
+
+def texts(path):
+    """Yield the name and the text of each file of an archive."""
+    with tarfile.open(path) as tar:
+        for member in tar:
+            stream = tar.extractfile(member)
+            if stream is not None:
+                yield member.name, stream.read().decode()

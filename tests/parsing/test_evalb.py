@@ -3,8 +3,8 @@
 import dataclasses
 import io
 import re
-import tarfile
 
+import archives
 import pytest
 
 from t2t_lite import errors
@@ -103,11 +103,11 @@ def test_crossing_figures_are_a_mean_and_shares_of_sentences():
 
 
 def test_tagging_compares_the_tags_of_words_that_count():
-    sentence = _sentence("(S (NN a) (RP b) (VB c) (. .))", "(S (NN a) (RB b) (NN c) (. .))")
+    gold, predicted = "(S (NN a) (RP b) (VB c) (. .))", "(S (NN a) (RB b) (NN c) (. .))"
+    sentence = _sentence(gold, predicted)
     assert (sentence.words, sentence.correct_tags) == (3, 1)
     equal = dataclasses.replace(evalb.COLLINS, equal_labels=frozenset([frozenset(["VB", "NN"])]))
-    sentence = _sentence("(S (NN a) (RP b) (VB c) (. .))", "(S (NN a) (RB b) (NN c) (. .))", equal)
-    assert sentence.correct_tags == 2
+    assert _sentence(gold, predicted, equal).correct_tags == 2
 
 
 @pytest.mark.parametrize(
@@ -149,28 +149,22 @@ def test_the_cut_off_counts_punctuation_and_no_traces():
         assert (result.all.num_valid, result.up_to_cutoff.num_valid) == (1, inside)
 
 
-def test_work_stops_one_error_after_evalb_s_bound():
+def test_work_stops_one_error_after_evalb_s_bound_and_where_a_tree_has_no_other():
     gold, wrong = trees.parse("(S (NN a))"), trees.parse("(S (NN b))")
     assert evalb.score([gold] * 11, [wrong] * 11).all.num_errors == 11  # MAX_ERROR 10
     with pytest.raises(errors.UserError, match="12 sentences cannot be compared, the last at 12"):
         evalb.score([gold] * 12, [wrong] * 12)
+    for num_gold, side in ((1, "gold"), (3, "predicted")):
+        with pytest.raises(errors.UserError, match=f"has no {side} one"):
+            evalb.score([gold] * num_gold, [gold] * 2)
 
 
-@pytest.mark.parametrize(("num_gold", "side"), [(1, "gold"), (3, "predicted")])
-def test_both_sides_need_as_many_trees(num_gold, side):
-    tree = trees.parse("(S (NN a))")
-    with pytest.raises(errors.UserError, match=f"has no {side} one"):
-        evalb.score([tree] * num_gold, [tree] * 2)
-
-
-def test_unlabelled_scoring_compares_spans_alone():
-    parameters = dataclasses.replace(evalb.COLLINS, labeled=False)
+def test_parameters_choose_what_counts_and_what_is_equal():
+    unlabelled = dataclasses.replace(evalb.COLLINS, labeled=False)
     gold, predicted = "(S (NP (NN a)) (NN b))", "(X (Y (NN a)) (NN b))"
     assert _counts(_sentence(gold, predicted)) == (0, 2, 2)
-    assert _counts(_sentence(gold, predicted, parameters)) == (2, 2, 2)
-
-
-def test_equal_words_and_labels_deleted_through_an_equal_one():
+    assert _counts(_sentence(gold, predicted, unlabelled)) == (2, 2, 2)
+    # equal words, and labels that are deleted through an equal one
     parameters = evalb.Parameters(
         delete_labels=frozenset(["TOP"]),
         equal_words=frozenset([frozenset(["This", "this"])]),
@@ -260,18 +254,15 @@ def test_evalb_s_sample_comes_out_to_the_digit(shared_data):
     assert [line for line in lines if line not in f_measures] == _lines(folder / "sample.rsl")
 
 
-def _treebank(path):
-    with tarfile.open(path) as files:
-        for member in files:
-            stream = files.extractfile(member)
-            if stream is not None:
-                yield from trees.read(io.TextIOWrapper(stream, "utf-8"), name=member.name)
+def _treebank(shared_data):
+    for name, text in archives.texts(shared_data / "wsj_sample" / "combined.tgz"):
+        yield from trees.read(io.StringIO(text), name=name)
 
 
 def test_right_branching_trees_score_as_by_evalb(shared_data):
     # the figures are EVALB's own (COLLINS.prm, its limit of 200 brackets a sentence raised)
     gold, predicted = [], []
-    for tree in _treebank(shared_data / "wsj_sample" / "combined.tgz"):
+    for tree in _treebank(shared_data):
         cleaned = trees.clean(tree)
         assert cleaned is not None
         *words, last = cleaned.preterminals()
@@ -297,7 +288,7 @@ def test_right_branching_trees_score_as_by_evalb(shared_data):
 
 def test_cleaning_takes_away_nothing_that_evalb_counts(shared_data):
     gold, cleaned = [], []
-    for tree in _treebank(shared_data / "wsj_sample" / "combined.tgz"):
+    for tree in _treebank(shared_data):
         gold.append(trees.Tree("TOP", tree.children))
         cleaned.append(trees.clean(tree))
     result = evalb.score(gold, cleaned).all

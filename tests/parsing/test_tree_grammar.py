@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
-from t2t_lite.problems.toy import grammar as toy_grammar  # pyright: ignore[reportMissingImports]
 
 from t2t_lite.decode import beam_search, candidates, options
 from t2t_lite.parsing import tree_grammar, trees
-from t2t_lite.text import sentencepiece_vocabulary, vocabulary
+from t2t_lite.text import vocabulary
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +52,8 @@ def test_mask_is_the_definition_at_every_step_of_random_walks(grammar):
         state = grammar.start(tf.constant([num_words]))
         linear = ""
         for position in range(limit):
-            found = _allowed(grammar, state, limit - position - 1)
             budget = limit - position - 1
+            found = _allowed(grammar, state, budget)
             expected = {i for i, n in names.items() if _can_follow(linear, num_words, n, budget)}
             assert found == expected, linear
             token = rng.choice(sorted(found))
@@ -67,34 +66,11 @@ def test_mask_is_the_definition_at_every_step_of_random_walks(grammar):
         trees.delinearize(linear, ["w"] * num_words)  # raises where it is no tree
 
 
-def test_gold_trees_are_allowed_token_by_token():
-    sentences = toy_grammar.split("dev", seed=3, sizes={"dev": 40})
-    gold = [trees.parse(sentence.tree) for sentence in sentences]
-    linears = [" " + trees.linearize(tree) for tree in gold]
-    symbols = sorted({" " + token for linear in linears for token in linear.split()})
-    text = [" ".join(tree.words()) for tree in gold]
-    vocab = sentencepiece_vocabulary.SentencePieceVocabulary(
-        sentencepiece_vocabulary.train(text, 600, symbols=symbols)
-    )
-    grammar = tree_grammar.TreeGrammar(vocab)
-    for linear, sentence in zip(linears, text):
-        ids = [*vocab.encode(linear), vocabulary.EOS_ID]
-        inputs = tf.constant([[*vocab.encode(sentence), vocabulary.EOS_ID, 0, 0]])
-        state = grammar.start(grammar.count_words(inputs))
-        for position, token in enumerate(ids):
-            assert token in _allowed(grammar, state, len(ids) - position - 1)
-            state = grammar.advance(state, tf.constant([[token]]))
-
-
-@pytest.mark.parametrize(
-    "text", ["a dog runs", "x", "♥ ☃☃ -LRB- ,", "a" * 40 + " b", "zwei  Hunde\t\n(laufen)  "]
-)
-def test_words_are_counted_in_subwords(grammar, text):
-    vocab = tiny_run.tree_subwords()
-    sentence = trees.sentence(text)
-    ids = [*vocab.encode(sentence), vocabulary.EOS_ID]
-    found = grammar.count_words(tf.constant([[*ids, 0, 0]]))
-    assert found.numpy().tolist() == [len(text.split())] == [len(sentence.split(" "))]
+def test_words_are_counted_in_subwords(grammar):
+    for text in ("a dog runs", "x", "♥ ☃☃ -LRB- ,", "a" * 40 + " b", "zwei  Hunde\t\n(laufen)  "):
+        ids = tiny_run.tree_subwords().encode(trees.sentence(text))
+        found = grammar.count_words(tf.constant([[*ids, vocabulary.EOS_ID, 0, 0]]))
+        assert found.numpy().tolist() == [len(text.split())]
 
 
 def test_the_next_word_is_the_one_whose_number_is_that_of_the_words_passed(grammar):
@@ -113,24 +89,26 @@ def test_the_next_word_is_the_one_whose_number_is_that_of_the_words_passed(gramm
         is_next = grammar.numbers(inputs)[:, None] == passed[:, :, None]
         # The first subword of the word, and after the last word EOS.
         assert tf.argmax(is_next[0], axis=1).numpy().tolist() == expected
+        # The grammar allows the given tree token by token, though there is no step to spare.
+        state = grammar.start(grammar.count_words(inputs))
+        ids = targets[0].numpy().tolist()
+        for position, token in enumerate(ids):
+            assert token in _allowed(grammar, state, len(ids) - position - 1)
+            state = grammar.advance(state, tf.constant([[token]]))
 
 
 def test_search_finds_the_best_of_all_trees(grammar):
-    """With a beam as wide as there are trees; the model is random and knows its whole past."""
+    """With a beam as wide as there are trees."""
     vocab = tiny_run.tree_subwords()
     limit, num_words = 9, 2
-    table = np.random.default_rng(5).normal(size=(97, vocab.size)).astype(np.float32)
-
-    def logits(history):
-        row = 1
-        for token in history:
-            row = (row * 31 + token) % 97
-        return table[row]
-
+    # Random logits for each position and token before it.
+    table = np.random.default_rng(5).normal(size=(limit, vocab.size, vocab.size)).astype(np.float32)
+    start = grammar.start(tf.constant([num_words]))
     found = []
 
     def extend(history, state, log_probability):
-        logs = logits(history) - np.log(np.exp(logits(history)).sum())
+        logits = table[len(history), history[-1] if history else 0]
+        logs = logits - np.log(np.exp(logits).sum())
         for token in _allowed(grammar, state, limit - len(history) - 1):
             total = log_probability + logs[token]
             if token == vocabulary.EOS_ID:
@@ -138,26 +116,18 @@ def test_search_finds_the_best_of_all_trees(grammar):
             else:
                 extend([*history, token], grammar.advance(state, tf.constant([[token]])), total)
 
-    extend([], grammar.start(tf.constant([num_words])), 0.0)
+    extend([], start, 0.0)
     best_score, best_ids = max(found)
     assert len(found) > 100
 
     class Model:
-        """The state is the input of every slot [1, T, N]."""
+        """Has no state."""
 
         def step(self, ids, position, ancestry, state):
-            inputs = tf.where(
-                (tf.range(tf.shape(state)[1]) == position)[None, :, None], ids[:, None], state
-            )
-            slots = tf.maximum(tf.transpose(ancestry, [0, 2, 1]), 0)
-            history = tf.gather(inputs, slots, batch_dims=2)
-            rows = tf.ones_like(ids)
-            for time in range(1, history.shape[1]):
-                rows = tf.where(time <= position, (rows * 31 + history[:, time]) % 97, rows)
-            return tf.gather(tf.constant(table), tf.reshape(rows, [-1])), inputs
+            return tf.gather(tf.constant(table)[position], tf.reshape(ids, [-1])), state
 
         def grow(self, state, ancestry, num_steps):
-            return tf.pad(state, [[0, 0], [0, num_steps], [0, 0]])
+            return state
 
     beam_size = len(found)
     result = beam_search.search(
@@ -167,7 +137,7 @@ def test_search_finds_the_best_of_all_trees(grammar):
         emittable=candidates.EmittableIds(vocab.size),
         max_lengths=tf.constant([limit]),
         grammar=grammar,
-        grammar_state=grammar.start(tf.constant([num_words])),
+        grammar_state=start,
     )
     assert result.ids[0, 0, : result.lengths[0, 0]].numpy().tolist() == best_ids
     np.testing.assert_allclose(result.scores[0, 0], best_score, rtol=1e-5)

@@ -3,8 +3,8 @@
 import io
 import random
 import re
-import tarfile
 
+import archives
 import pytest
 
 from t2t_lite import errors
@@ -13,17 +13,6 @@ from t2t_lite.parsing import trees
 RAW = "( (S (NP-SBJ-1 (PRP It)) (VP (VBD was) (VP (VBN seen) (NP (-NONE- *-1)))) (. .)) )"
 CLEAN = "(S (NP (PRP It)) (VP (VBD was) (VP (VBN seen))) (. .))"
 LINEAR = "(S (NP XX )NP (VP XX (VP XX )VP )VP XX )S"
-
-
-def _clean(text):
-    return trees.clean(trees.parse(text))
-
-
-def _chain(depth):
-    tree = trees.Tree("NN", word="x")
-    for _ in range(depth):
-        tree = trees.Tree("NP", (tree,))
-    return tree
 
 
 # Reading
@@ -36,17 +25,12 @@ def test_reads_trees_however_they_are_broken_into_lines():
 
 
 def test_a_tree_has_the_parts_that_its_brackets_show():
-    tree = trees.parse("(S (NP (DT the) (NN cat)) (VP (VBD sat)))")
-    the = trees.Tree("DT", word="the")
-    cat = trees.Tree("NN", word="cat")
-    sat = trees.Tree("VBD", word="sat")
-    assert tree == trees.Tree("S", (trees.Tree("NP", (the, cat)), trees.Tree("VP", (sat,))))
-    assert tree.words() == ["the", "cat", "sat"]
-    assert tree.tags() == ["DT", "NN", "VBD"]
+    tree = trees.parse("(S (NP (DT the) (NN cat)) (VBD sat))")
+    noun_phrase = trees.Tree("NP", (trees.Tree("DT", word="the"), trees.Tree("NN", word="cat")))
+    assert tree == trees.Tree("S", (noun_phrase, trees.Tree("VBD", word="sat")))
+    assert (tree.words(), tree.tags()) == (["the", "cat", "sat"], ["DT", "NN", "VBD"])
     assert len({tree, trees.parse(str(tree))}) == 1
-
-
-def test_only_ascii_white_space_separates():
+    # Only ASCII white space separates.
     tree = trees.parse("(S (NN a\u00a0b)\f(NN c\u2009d) (NN e\u2028f)\x0b(NN g\x85h))")
     assert tree.words() == ["a\u00a0b", "c\u2009d", "e\u2028f", "g\x85h"]
     assert trees.delinearize(trees.linearize(tree, with_tags=True), tree.words()) == tree
@@ -58,12 +42,9 @@ def test_only_ascii_white_space_separates():
         ("(S (NN a)\n(NN b))\n)", 3, "')' closes a bracket that was not opened"),
         ("(X (Y a))\n\n(S (NN a)\n(NP (NN b)", 3, "never closed; 2 ')' are missing"),
         ("(S\n(NP ))", 2, "the bracket (NP) is empty"),
-        ("()", 1, "the bracket () is empty"),
         ("(S (NN a)\n b)", 2, "expected a bracket of its own around the word 'b'"),
-        ("(S (NN a\nb))", 2, "expected a bracket of its own around the word 'b'"),
         ("(NN a (NN b))", 1, "expected ')' after (NN a"),
         ("a (NN b)", 1, "expected a labelled bracket around the word 'a'"),
-        ("( a)", 1, "expected a labelled bracket around the word 'a'"),
         ("(S ((NN a)))", 1, "a bracket inside another needs a label"),
     ],
 )
@@ -73,34 +54,24 @@ def test_what_is_no_tree_is_an_error_with_file_and_line(text, line, problem):
     assert str(caught.value).startswith(f"wsj_0001.mrg, line {line}: ")
 
 
-def test_the_trees_before_an_error_are_still_read_and_lines_count_from_the_first():
+def test_the_trees_before_an_error_are_read_and_lines_count_from_the_first():
     stream = trees.read(["(X (Y a))", "(X"], first_line=17)
     assert next(stream) == trees.parse("(X (Y a))")
     with pytest.raises(errors.UserError, match="line 18: "):
         next(stream)
 
 
-@pytest.mark.parametrize("text", ["", "(X (Y a)) (X (Y b))"])
-def test_parse_wants_exactly_one_tree(text):
-    with pytest.raises(errors.UserError, match="expected one tree"):
-        trees.parse(text)
-
-
-@pytest.mark.parametrize(
-    ("label", "children", "word"),
-    [
-        ("S", (), None),
-        ("S", (trees.Tree("NN", word="a"),), "a"),
-        ("NN", (), ""),
-        ("NN", (), "a b"),
-        ("NN", (), "("),
-        ("", (), "a"),
-        ("N(N", (), "a"),
-    ],
-)
-def test_a_tree_that_could_not_be_read_back_cannot_be_made(label, children, word):
-    with pytest.raises(errors.UserError):
-        trees.Tree(label, children, word)
+def test_a_tree_that_could_not_be_read_back_cannot_be_made():
+    for text in ("", "(X (Y a)) (X (Y b))"):
+        with pytest.raises(errors.UserError, match="expected one tree"):
+            trees.parse(text)
+    a = trees.Tree("NN", word="a")
+    for label, children, word in [
+        *(("S", (), None), ("S", (a,), "a"), ("", (), "a"), ("N(N", (), "a")),
+        *(("NN", (), ""), ("NN", (), "a b"), ("NN", (), "(")),
+    ]:
+        with pytest.raises(errors.UserError):
+            trees.Tree(label, children, word)
 
 
 # Cleaning
@@ -110,7 +81,6 @@ def test_a_tree_that_could_not_be_read_back_cannot_be_made(label, children, word
     ("raw", "expected"),
     [
         (RAW, CLEAN),
-        (CLEAN, CLEAN),
         ("( (S (NP (-NONE- *)) (VP (-NONE- *?*))))", "None"),  # traces alone
         ("(S (NP=2 (NN a)) (PP-LOC-CLR=1 (IN b)))", "(S (NP (NN a)) (PP (IN b)))"),
         ("(NP (-LRB- -LRB-) (NN a) (-RRB- -RRB-))",) * 2,
@@ -122,11 +92,10 @@ def test_a_tree_that_could_not_be_read_back_cannot_be_made(label, children, word
         ("( (ROOT (S1 (S (NN a)))))", "(S (NN a))"),
         ("( (S (NN a)) (. .))", "(TOP (S (NN a)) (. .))"),
         ("(ROOT (NN a))", "(TOP (NN a))"),
-        ("(NN a)", "(TOP (NN a))"),
     ],
 )
 def test_clean_leaves_what_a_parser_has_to_find(raw, expected):
-    assert str(_clean(raw)) == expected
+    assert str(trees.clean(trees.parse(raw))) == expected
 
 
 # The linear form
@@ -136,12 +105,10 @@ def test_the_linear_form_has_labels_at_both_brackets_and_a_symbol_a_word():
     tree = trees.parse(CLEAN)
     assert trees.linearize(tree) == LINEAR
     assert trees.linearize(tree, with_tags=True) == ("(S (NP PRP )NP (VP VBD (VP VBN )VP )VP . )S")
-
-
-def test_tags_come_from_the_argument_then_the_symbol_then_the_word():
-    assert trees.delinearize("(S XX NN XX )S", ["a", "b", "?"]).tags() == ["XX", "NN", "."]
-    given = trees.delinearize("(S XX NN XX )S", ["a", "b", "?"], tags=["DT", "JJ", ":"])
-    assert given.tags() == ["DT", "JJ", ":"]
+    # tags come from the argument, then the symbol, then the word
+    linear, words = "(S XX NN XX )S", ["a", "b", "?"]
+    assert trees.delinearize(linear, words).tags() == ["XX", "NN", "."]
+    assert trees.delinearize(linear, words, tags=["DT", "JJ", ":"]).tags() == ["DT", "JJ", ":"]
 
 
 def test_round_brackets_in_words_are_escaped():
@@ -161,7 +128,6 @@ def test_round_brackets_in_words_are_escaped():
         ("(S XX )S", "over 1 words"),
         ("(S XX (NP XX", "found 0 with 2 brackets left open"),
         ("(S XX )S (S XX )S", "expected one tree over 2 words; found 2"),
-        ("XX XX", "expected one tree over 2 words; found 2"),
         ("", "expected one tree over 2 words; found 0"),
     ],
 )
@@ -180,7 +146,9 @@ def test_words_and_tags_that_do_not_fit_are_errors():
 
 
 def test_depth_has_no_limit():
-    tree = _chain(20_000)
+    tree = trees.Tree("NN", word="x")
+    for _ in range(20_000):
+        tree = trees.Tree("NP", (tree,))
     assert trees.parse(str(tree)) == tree
     assert trees.clean(tree) == tree
     linear = trees.linearize(tree)
@@ -203,13 +171,10 @@ def test_depth_has_no_limit():
         ("(S (NP XX )VP XX )S", 2, "(S (NP XX )NP XX )S", 1),  # another label
         ("(S XX )S )S )NP", 1, "(S XX )S", 2),  # closed too often
         ("(S XX (NP )NP )S", 1, "(S XX )S", 2),  # empty
-        ("(S XX (NP (PP )S", 1, "(S XX )S", 2),
         ("(S ( XX ) )S", 1, "(S XX )S", 3),  # without labels: `)` takes that of S
         ("(S XX )S (NP XX )NP", 2, "(TOP (S XX )S (NP XX )NP )TOP", 2),  # two roots
-        ("(S XX )S XX", 3, "(TOP (S XX )S XX XX )TOP", 3),
         ("XX", 1, "(TOP XX )TOP", 2),  # no root
         ("", 2, "(TOP XX XX )TOP", 4),
-        ("(S (NP", 1, "(S (NP XX )NP )S", 3),
         ("(S(NP XX)NP)S", 1, "(S (NP XX )NP )S", 0),
     ],
 )
@@ -230,8 +195,7 @@ def test_any_output_is_repaired_to_a_tree_over_exactly_the_words():
         assert tree.children
         assert trees.repair(repaired.linear, len(words)).repairs == 0
         assert trees.linearize(tree, with_tags=True).split() == repaired.linear.split()
-        if repaired.linear == linear:
-            assert repaired.repairs == 0
+        assert repaired.linear != linear or not repaired.repairs
 
 
 # Real treebanks
@@ -246,32 +210,23 @@ def test_any_output_is_repaired_to_a_tree_over_exactly_the_words():
 )
 def test_round_trips_are_exact_on_a_whole_treebank(shared_data, archive, count):
     num_trees = 0
-    with tarfile.open(shared_data / archive) as files:
-        for member in files:
-            stream = files.extractfile(member)
-            if stream is None:
-                continue
-            text = stream.read().decode("utf-8")
-            tokens = []
-            for raw in trees.read(io.StringIO(text), name=member.name):
-                num_trees += 1
-                tokens += _tokens(str(raw))
-                _check_round_trips(raw)
-                cleaned = trees.clean(raw)
-                assert cleaned is not None
-                _check_round_trips(cleaned)
-                linear = trees.linearize(cleaned)
-                repaired = trees.repair(linear, len(cleaned.words()))
-                assert repaired == trees.Repaired(linear=linear, repairs=0)
-            assert tokens == _tokens(text), member.name
+    for name, text in archives.texts(shared_data / archive):
+        tokens = []
+        for raw in trees.read(io.StringIO(text), name=name):
+            num_trees += 1
+            tokens += _tokens(str(raw))
+            cleaned = trees.clean(raw)
+            assert cleaned is not None
+            for tree in (raw, cleaned):
+                words, tags = tree.words(), tree.tags()
+                assert trees.delinearize(trees.linearize(tree, with_tags=True), words) == tree
+                assert trees.delinearize(trees.linearize(tree), words, tags=tags) == tree
+            linear = trees.linearize(cleaned)
+            repaired = trees.repair(linear, len(cleaned.words()))
+            assert repaired == trees.Repaired(linear=linear, repairs=0)
+        assert tokens == _tokens(text), name
     assert num_trees == count
 
 
 def _tokens(text):
     return re.findall(r"[()]|[^\s()]+", text, re.ASCII)
-
-
-def _check_round_trips(tree):
-    words, tags = tree.words(), tree.tags()
-    assert trees.delinearize(trees.linearize(tree, with_tags=True), words) == tree
-    assert trees.delinearize(trees.linearize(tree), words, tags=tags) == tree

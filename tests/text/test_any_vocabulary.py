@@ -12,13 +12,10 @@ from t2t_lite import errors
 from t2t_lite.text import any_vocabulary
 
 PIECES = ["<pad>", "</s>", "<unk>", "a", "dog", "do@@", "g", "runs"]
+SUBWORDS = ["<pad>_", "<EOS>_", "a_", "dog", "_", "runs_", " ", *"\\u;0123456789"]
 FILES = {
     "vocab.toy.300.model": lambda: tiny_run.subwords().model_bytes,
-    "vocab.subwords": lambda: (
-        "\n".join(
-            map(repr, ["<pad>_", "<EOS>_", "a_", "dog", "_", " ", "runs_", *"\\u;0123456789"])
-        )
-    ).encode(),
+    "vocab.subwords": lambda: "".join(f"'{piece}'\n" for piece in SUBWORDS).encode(),
     "vocab.bpe.32000": lambda: b"<pad>\n<EOS>\na\ndog\nruns\n",
     "dict.pieces": lambda: json.dumps({"source": {"pieces": PIECES}}).encode(),
     "codes.pieces": lambda: json.dumps(

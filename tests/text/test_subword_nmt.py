@@ -53,14 +53,8 @@ def test_any_text_is_cut_in_a_graph_as_in_python(codes):
 def test_a_file_of_another_kind_is_refused(tmp_path):
     path = tmp_path / "dict.txt.pieces"
     pieces = ["<pad>", "</s>", "<unk>", "a"]
-    for side in (
-        {"pieces": pieces, "other": "x"},
-        {"pieces": [1, 2, 3, 4]},
-        {"pieces": 5},
-        {"pieces": pieces, "codes": "a b c d"},
-        {"pieces": pieces, "codes": 1},
-        {"pieces": pieces, "model": "AAAA"},
-    ):
+    for wrong in ({"other": "x"}, {"pieces": [1]}, {"codes": "a b c d"}, {"model": "AAAA"}):
+        side = {"pieces": pieces, **wrong}
         for content in ({"source": side}, {"source": {"pieces": pieces}, "target": side}):
             path.write_text(json.dumps(content))
             with pytest.raises(errors.UserError, match="not a vocabulary"):
