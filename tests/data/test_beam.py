@@ -1,12 +1,13 @@
 """Generation on Apache Beam: the bytes of the local engine, and nothing half done is used."""
 
 import gzip
+import shutil
 
 import numbered_corpus
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import engine, generate, spill
+from t2t_lite.data import engine, spill
 
 pytest.importorskip("apache_beam", reason="needs pip install 't2t-lite[beam]'")
 pytestmark = pytest.mark.slow
@@ -37,11 +38,10 @@ def test_plain_files_give_the_same_bytes(problem, plain, made, tmp_path, options
 
 def test_compressed_files_give_the_same_shards(problem, raw_dir, made, tmp_path):
     numbered_corpus.generate(problem, raw_dir, tmp_path, beam_pipeline_options="")
+    found = numbered_corpus.contents(tmp_path)
     names = [name for name in made if "train" in name or "vocab" in name]
     assert len(names) == 3
-    assert {name: numbered_corpus.contents(tmp_path)[name] for name in names} == {
-        name: made[name] for name in names
-    }
+    assert all(found[name] == made[name] for name in names)
 
 
 def test_what_was_cut_short_is_made_anew_by_either_engine(
@@ -92,26 +92,19 @@ def test_only_lost_work_is_done_again(problem, plain, made, tmp_path, monkeypatc
 
 
 def test_a_users_mistake_is_one(problem, plain, tmp_path):
-    (tmp_path / "raw").mkdir()
-    for path in plain.iterdir():
-        (tmp_path / "raw" / path.name).write_bytes(path.read_bytes())
+    shutil.copytree(plain, tmp_path / "raw")
     with open(tmp_path / "raw" / "train.target", "ab") as file:
         file.write(b"one more")
-    with pytest.raises(errors.UserError, match=r"differ in length: .* 12500 lines, .* has 12501"):
-        numbered_corpus.generate(
-            problem, tmp_path / "raw", tmp_path / "data", beam_pipeline_options=""
-        )
-    with pytest.raises(errors.UserError, match="beam_pipeline_options=runner=NoSuchRunner"):
-        numbered_corpus.generate(
-            problem, plain, tmp_path / "data", beam_pipeline_options="runner=NoSuchRunner"
-        )
+    for raw, options, message in (
+        (tmp_path / "raw", "", r"differ in length: .* 12500 lines, .* has 12501"),
+        (plain, "runner=NoSuchRunner", "beam_pipeline_options=runner=NoSuchRunner"),
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            numbered_corpus.generate(problem, raw, tmp_path / "data", beam_pipeline_options=options)
 
 
 def test_a_workers_mistake_is_one(problem, plain, made, tmp_path):
-    raw = tmp_path / "raw"
-    raw.mkdir()
-    for path in plain.iterdir():
-        (raw / path.name).write_bytes(path.read_bytes())
+    raw = shutil.copytree(plain, tmp_path / "raw")
     text = "\ufeff" + (plain / "train.target").read_text()
     (raw / "train.target").write_bytes(text.encode("utf-16-be"))
     data_dir = tmp_path / "data"
@@ -136,14 +129,9 @@ def test_a_problem_of_ones_own_stays_here(tmp_path):
     )
     registry.load_user_dir(str(tmp_path / "mine"))
     own = registry.problem("own_by_beam")
-    for engine_options in (None, PROCESSES):
-        generate.generate(
-            own,
-            data_dir=tmp_path / str(engine_options),
-            vocab_size=300,
-            chunk_pairs=20,
-            num_workers=1,
-            beam_pipeline_options=engine_options,
-        )
-    local, beam = (numbered_corpus.contents(tmp_path / str(one)) for one in (None, PROCESSES))
+    options = {"vocab_size": 300, "chunk_pairs": 20}
+    for name, engine_options in (("local", None), ("beam", PROCESSES)):
+        options["beam_pipeline_options"] = engine_options
+        numbered_corpus.generate(own, None, tmp_path / name, **options)
+    local, beam = (numbered_corpus.contents(tmp_path / name) for name in ("local", "beam"))
     assert local == beam

@@ -8,17 +8,16 @@ import pytest
 from t2t_lite.data import buckets
 
 
-def test_two_kinds_of_pairs_get_two_shapes():
+def test_small_tables():
     table = np.array([[3, 4, 100], [10, 9, 50]])
     assert buckets.choose(table, max_buckets=4) == [(3, 4), (10, 9)]
     assert buckets.fill(table, [(3, 4), (10, 9)]) == 1.0
-
-
-def test_one_bucket_is_the_box_of_all():
     table = np.array([[3, 9, 1], [8, 2, 1]])
-    assert buckets.choose(table, max_buckets=1) == [(8, 9)]
+    assert buckets.choose(table, max_buckets=1) == [(8, 9)]  # the box of all
     # real 3 + 9 + 8 + 2 = 22 of 2 * 17 tokens
     assert buckets.fill(table, [(8, 9)]) == pytest.approx(22 / 34)
+    table = np.array([[3, 4, 1], [4, 9, 2], [9, 4, 3], [9, 9, 4]])
+    assert buckets.unfit(table, [(4, 9), (9, 4)]).tolist() == [[9, 9, 4]]
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 12])
@@ -49,8 +48,3 @@ def test_two_shapes_are_nearly_the_best_two():
     # the search moves one side at a time, so now and then it stops before the best
     assert max(shares) == pytest.approx(1.0)
     assert np.mean(shares) > 0.99
-
-
-def test_pairs_that_fit_nowhere_are_found():
-    table = np.array([[3, 4, 1], [4, 9, 2], [9, 4, 3], [9, 9, 4]])
-    assert buckets.unfit(table, [(4, 9), (9, 4)]).tolist() == [[9, 9, 4]]

@@ -49,26 +49,28 @@ def test_an_unknown_split_names_those_there_are(data):
         data.shards("val")
 
 
-def test_another_problems_data_are_named(data):
+def test_another_problems_data_and_an_empty_folder_are_named(data, tmp_path):
+    toy = registry.problem("toy_ende")
     with pytest.raises(errors.UserError, match=r"was made for numbers, not for toy_ende"):
-        data_dir.read(data.folder, registry.problem("toy_ende"))
-
-
-def test_an_empty_folder_says_how_to_fill_it(tmp_path):
+        data_dir.read(data.folder, toy)
     with pytest.raises(errors.UserError, match=r"run t2t-lite-datagen --problem=toy_ende"):
-        data_dir.read(tmp_path, registry.problem("toy_ende"))
+        data_dir.read(tmp_path, toy)
 
 
-@pytest.mark.parametrize("change", ["cut", "missing"])
-def test_files_that_do_not_match_are_named(tmp_path, change):
+def test_files_that_do_not_match_are_named(tmp_path):
     data = generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)
-    path = tmp_path / "numbers-dev-00000-of-00001"
-    if change == "cut":
-        path.write_bytes(path.read_bytes()[:-1])
-    else:
-        path.unlink()
-    with pytest.raises(errors.UserError, match=r"numbers-dev-00000-of-00001.*numbers.manifest"):
+    # Another vocabulary of the same size is found at once.
+    content = data.vocabulary_path.read_bytes()
+    data.vocabulary_path.write_bytes(content[::-1])
+    with pytest.raises(errors.UserError, match=f"other contents in {data.vocabulary_path.name}"):
         data.check_files()
+    data.vocabulary_path.write_bytes(content)
+    (path,) = data.shards("dev")
+    path.write_bytes(path.read_bytes()[:-1])
+    for _ in ("cut", "missing"):
+        with pytest.raises(errors.UserError, match=rf"{path.name}.*numbers.manifest"):
+            data.check_files()
+        path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(
@@ -80,20 +82,12 @@ def test_what_is_not_a_manifest_is_named(tmp_path, content):
         data_dir.read(tmp_path, Numbers())
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"),
-    [("format", 99, "another version"), ("options", {"vocab_size": 7}, "changed after it was")],
-)
-def test_another_format_and_a_changed_manifest_are_named(data, tmp_path, field, value, message):
+def test_another_format_and_a_changed_manifest_are_named(data, tmp_path):
     content = json.loads((data.folder / "numbers.manifest.json").read_text())
-    (tmp_path / "numbers.manifest.json").write_text(json.dumps({**content, field: value}))
-    with pytest.raises(errors.UserError, match=message):
-        data_dir.read(tmp_path, Numbers())
-
-
-def test_another_vocabulary_of_the_same_size_is_found_at_once(tmp_path):
-    data = generate.generate(Numbers(), data_dir=tmp_path, num_workers=1)
-    path = tmp_path / "vocab.numbers.280.model"
-    path.write_bytes(path.read_bytes()[::-1])
-    with pytest.raises(errors.UserError, match=f"other contents in {path.name}"):
-        data.check_files()
+    for change, message in (
+        ({"format": 99}, "another version"),
+        ({"options": {"vocab_size": 7}}, "changed after it was"),
+    ):
+        (tmp_path / "numbers.manifest.json").write_text(json.dumps({**content, **change}))
+        with pytest.raises(errors.UserError, match=message):
+            data_dir.read(tmp_path, Numbers())

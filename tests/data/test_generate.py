@@ -2,9 +2,7 @@
 
 import collections
 import gzip
-import json
 import pathlib
-import time
 
 import numbered_corpus
 import pytest
@@ -46,11 +44,6 @@ def test_dev_and_test_keep_their_order_and_their_text(made, problem, raw_dir):
         assert list(zip(text.sources, text.references)) == raw
 
 
-def test_only_what_the_manifest_names_is_left(made):
-    names = {entry["name"] for entry in made.files()} | {"parallel_text.manifest.json"}
-    assert set(numbered_corpus.contents(made.folder)) == names
-
-
 def test_manifest_counts_are_those_of_the_shards(made):
     train = made.splits["train"]
     records = list(shards.read_examples(made.shards("train")))
@@ -63,18 +56,17 @@ def test_manifest_counts_are_those_of_the_shards(made):
     assert [shard["records"] for shard in train["shards"]] == [
         sum(1 for _ in shards.read(path)) for path in made.shards("train")
     ]
+    # Only what the manifest names is left.
+    names = {entry["name"] for entry in made.files()} | {"parallel_text.manifest.json"}
+    assert set(numbered_corpus.contents(made.folder)) == names
     assert made.raw_files[0]["name"] == "train.source.gz"
     assert made.vocabulary_file["size"] == 400
     assert made.vocabulary_file["subwords_per_word"] > 1
 
 
-def test_bytes_do_not_depend_on_workers(made, problem, raw_dir, tmp_path):
-    other = numbered_corpus.generate(problem, raw_dir, tmp_path, num_workers=3)
-    assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
-
-
-def test_bytes_do_not_depend_on_chunks(made, problem, raw_dir, tmp_path):
-    other = numbered_corpus.generate(problem, raw_dir, tmp_path, chunk_pairs=3_999)
+def test_bytes_do_not_depend_on_workers_and_chunks(made, problem, raw_dir, tmp_path):
+    options = {"num_workers": 3, "chunk_pairs": 3_999}
+    other = numbered_corpus.generate(problem, raw_dir, tmp_path, **options)
     assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
 
 
@@ -118,22 +110,17 @@ def test_what_a_class_yields_is_text_or_refused(tmp_path, split, text):
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
     raw_dir, data_dir = tmp_path / "raw", tmp_path / "data"
     for name in ("02/text.txt", "03/text.txt", "04/other.txt"):
-        text_files.write_lines(
-            raw_dir / name, [f"{name} {words}" for words, _ in numbered_corpus.pairs(200)]
-        )
+        lines = [f"{name} {words}" for words, _ in numbered_corpus.pairs(200)]
+        text_files.write_lines(raw_dir / name, lines)
     made = numbered_corpus.generate(Folders(), raw_dir, data_dir, vocab_size=330)
-    assert [entry["name"] for entry in made.raw_files] == [
-        *("02/text.txt", "03/text.txt", "other.txt")
-    ]
-    assert numbered_corpus.generate(Folders(), raw_dir, data_dir, vocab_size=330) == made
+    names = [entry["name"] for entry in made.raw_files]
+    assert names == ["02/text.txt", "03/text.txt", "other.txt"]
     first, second = raw_dir / "02" / "text.txt", raw_dir / "03" / "text.txt"
     whole = first.read_bytes(), second.read_bytes()
     for changed in ((b"new\n", whole[1]), (whole[0], b"new\n"), whole[::-1]):
         first.write_bytes(changed[0])
         second.write_bytes(changed[1])
-        with pytest.raises(
-            errors.UserError, match=r"made otherwise: file 0[23]/text.txt \d+ bytes"
-        ):
+        with pytest.raises(errors.UserError, match=r"otherwise: file 0[23]/text.txt \d+ bytes"):
             numbered_corpus.generate(Folders(), raw_dir, data_dir, vocab_size=330)
 
 
@@ -155,14 +142,8 @@ DIRT = [
 def test_what_is_dropped_is_counted_by_reason(problem, tmp_path, num_workers, monkeypatch):
     monkeypatch.setattr(generate, "_PAIRS_PER_SHARD", 500)  # equal pairs must meet in one of 7
     raw_dir = numbered_corpus.write(tmp_path / "raw", 3_000, extra=DIRT)
-    made = numbered_corpus.generate(
-        problem,
-        raw_dir,
-        tmp_path / "data",
-        cleaning=CLEAN,
-        num_workers=num_workers,
-        chunk_pairs=500,
-    )
+    options = {"cleaning": CLEAN, "num_workers": num_workers, "chunk_pairs": 500}
+    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data", **options)
     train = made.splits["train"]
     assert train["dropped"] == {"empty": 2, "too_long": 1, "length_ratio": 1, "duplicate": 2}
     assert train["pairs_read"] == 3_009
@@ -172,17 +153,21 @@ def test_what_is_dropped_is_counted_by_reason(problem, tmp_path, num_workers, mo
     assert counts["same", "same"] == counts["same", "other"] == 1
 
 
-def test_by_default_only_empty_pairs_go(problem, tmp_path):
+def test_by_default_only_empty_pairs_of_train_go(problem, tmp_path):
     raw_dir = numbered_corpus.write(tmp_path / "raw", 100, extra=DIRT)
-    train = numbered_corpus.generate(problem, raw_dir, tmp_path / "data").splits["train"]
-    assert train["dropped"] == {"empty": 2, "too_long": 0, "length_ratio": 0}
-    assert train["pairs"] == 107
+    for side in ("source", "target"):
+        (raw_dir / f"dev.{side}.gz").write_bytes(gzip.compress(b"a\n\nb\n"))
+    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    assert made.splits["train"]["dropped"] == {"empty": 2, "too_long": 0, "length_ratio": 0}
+    assert made.pairs("train") == 107
+    assert list(_texts(made, "dev")) == [("a", "a"), ("", ""), ("b", "b")]
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         ("train.target", b"\n \t\n\xe2\x80\x83\n", "no train pair with text on both sides"),
+        ("train.source", b"", "has no training text"),
         ("dev.source", b"", "no dev pair with text on both sides"),
         ("dev.target", b"\n\n", "no dev pair with text on both sides"),
         ("test.target", b"", "no test pair with text on both sides"),
@@ -215,91 +200,43 @@ def test_cleaning_that_leaves_nothing_is_refused(problem, tmp_path):
 
 def test_a_line_without_end_is_named_and_dropped(problem, tmp_path):
     endless = "word " * 1_000_000  # of these 4 million words, two minutes
-    raw_dir = numbered_corpus.write(tmp_path / "raw", 200)
-    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
     extra = [("short", endless), ("x", "y"), (endless, endless)]
     raw_dir = numbered_corpus.write(tmp_path / "raw", 200, extra=extra)
     for side, line in (("source", "a dog"), ("target", endless)):
         text = f"a cat\n{line}\n".encode()
         (raw_dir / f"dev.{side}.gz").write_bytes(gzip.compress(text))
-    start = time.monotonic()
-    other = numbered_corpus.generate(problem, raw_dir, tmp_path / "other")
-    assert time.monotonic() - start < 20
-    train = other.splits["train"]
+    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
+    train = made.splits["train"]
     assert train["overlong"] == [201, 203]
     assert train["dropped"] == {"empty": 0, "too_long": 2, "length_ratio": 0}
-    assert (train["pairs"], train["pairs_read"]) == (201, 203)
-    assert set(_texts(other, "train")) == {*_texts(made, "train"), ("x", "y")}
+    assert train["pairs_read"] == 203
+    assert set(_texts(made, "train")) == {*numbered_corpus.pairs(200, seed=1), ("x", "y")}
     # a dev text stays line for line the same: of such a line the ids are cut
-    assert other.splits["dev"]["overlong"] == [2]
-    assert other.text("dev").references[1] == endless
-    assert list(_texts(other, "dev"))[1] == ("a dog", endless[: cleaning.MAX_CHARACTERS])
-    assert "overlong" not in made.splits["train"] | made.splits["dev"]
+    assert made.splits["dev"]["overlong"] == [2]
+    assert made.text("dev").references[1] == endless
+    assert list(_texts(made, "dev"))[1] == ("a dog", endless[: cleaning.MAX_CHARACTERS])
 
 
 @pytest.mark.parametrize(
     ("pairs", "num_shards"),
-    [
-        *((1, 1), (10_000, 1), (10_001, 2), (999_999, 100), (4_508_785, 100), (40_842_333, 100)),
-        *((100_000_000, 100), (100_000_001, 101), (1_000_000_000, 1_000)),
-    ],
+    [(1, 1), (10_001, 2), (4_508_785, 100), (100_000_000, 100), (100_000_001, 101)],
 )
 def test_a_shard_is_bounded_and_the_usual_corpora_have_a_hundred(pairs, num_shards):
     assert generate._num_shards(pairs) == num_shards
 
 
-def test_empty_lines_of_dev_are_kept(problem, tmp_path):
-    raw_dir = numbered_corpus.write(tmp_path / "raw", 100)
-    for side in ("source", "target"):
-        (raw_dir / f"dev.{side}.gz").write_bytes(gzip.compress(b"a\n\nb\n"))
-    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
-    assert list(_texts(made, "dev")) == [("a", "a"), ("", ""), ("b", "b")]
-
-
-class SymbolicTargets(problems.Problem):
-    """Targets of symbols; a reference that is something else, empty where there is nothing."""
-
-    symbolic_targets = True
-    pairs = (("the dog", " (S A )S", "(S dog)"), ("", "", ""), ("a", " A ( X", "other"))
-
-    def samples(self, split, *, raw_dir=None, tmp_dir=None):
-        for inputs, targets, reference in self.pairs * 20:
-            yield {"inputs": inputs, "targets": targets, "reference": reference}
-
-
-def test_symbols_are_learnt_as_such_and_references_kept(tmp_path):
-    made = generate.generate(SymbolicTargets(), data_dir=tmp_path, vocab_size=300, num_workers=1)
-    vocab = made.vocabulary
-    symbols = [vocab.piece(token).replace(vocabulary.SPACE, " ") for token in range(3, 7)]
-    assert symbols == [" (S", " ( X", " )S", " A"]
-    assert list(_texts(made, "dev")) == [("the dog", " (S A )S"), ("a", " A ( X")] * 20
-    text = made.text("dev")
-    assert text.references == ["(S dog)", "other"] * 20
-    assert made.splits["dev"]["dropped"] == made.splits["test"]["dropped"] == {"empty": 20}
-    assert made.splits["train"]["dropped"]["empty"] == 20
-
-
 def test_a_given_vocabulary_has_the_symbols_of_the_trees(tmp_path):
-    class Trees(SymbolicTargets):
+    class Trees(problems.Problem):
         task = "parsing"
-        pairs = (("the dog", " (S (NP XX XX )NP )S"),)
+        symbolic_targets = True
+        targets = " (S (NP XX XX )NP )S"
 
         def samples(self, split, *, raw_dir=None, tmp_dir=None):
-            for inputs, targets in self.pairs * 20:
-                yield {"inputs": inputs, "targets": targets}
+            yield from [{"inputs": "the dog", "targets": self.targets}] * 20
 
     run = tiny_run.write(tmp_path / "run", problem="toy_parsing")
     options = {"num_workers": 1, "vocab_from": str(run)}
     generate.generate(Trees(), data_dir=tmp_path / "data", **options)
-    Trees.pairs = (("the dog", " (S (NX XX DT )NX )S"),)
-    with pytest.raises(
-        errors.UserError, match=r"has no \(NX, no \)NX, no DT, which the trees have"
-    ):
+    Trees.targets = " (S (NX XX DT )NX )S"
+    with pytest.raises(errors.UserError, match=r"no \(NX, no \)NX, no DT, which the trees have"):
         generate.generate(Trees(), data_dir=tmp_path / "other", **options)
-
-
-def test_manifest_is_plain_json(made):
-    content = json.loads((made.folder / "parallel_text.manifest.json").read_text())
-    assert content["problem"] == "parallel_text"
-    assert content["options"]["random_seed"] == 0
-    assert content["versions"]["sentencepiece"]

@@ -16,23 +16,19 @@ tf = pytest.importorskip("tensorflow")
 OPTIONS = {"batch_tokens": 512, "max_length": 60}
 
 
-class Small:
-    """A small toy corpus: its problem and data_dir."""
-
-    def __init__(self, folder):
-        self.problem = registry.problem("toy_ende")
-        self.problem.sizes = {"dev": 45, "test": 10, "train": 700}
-        self.data = generate.generate(self.problem, data_dir=folder, vocab_size=600, num_workers=1)
-
-    def pairs(self, split):
-        """Return the split's pairs of ids, read without the pipeline."""
-        examples = shards.read_examples(self.data.shards(split))
-        return [(tuple(ids["inputs"]), tuple(ids["targets"])) for ids in examples]
-
-
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    return Small(tmp_path_factory.mktemp("toy"))
+    """Return the data of a small toy corpus."""
+    problem = registry.problem("toy_ende")
+    problem.sizes = {"dev": 45, "test": 10, "train": 700}
+    folder = tmp_path_factory.mktemp("toy")
+    return generate.generate(problem, data_dir=folder, vocab_size=600, num_workers=1)
+
+
+def _pairs(data, split):
+    """Return the split's pairs of ids, read without the pipeline."""
+    examples = shards.read_examples(data.shards(split))
+    return [(tuple(ids["inputs"]), tuple(ids["targets"])) for ids in examples]
 
 
 def _rows(batch):
@@ -49,10 +45,10 @@ def _epoch(batches, count):
 
 
 def test_batches_have_the_announced_shapes(small):
-    shapes = set(pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=5))
+    shapes = set(pipeline.bucket_shapes(small, **OPTIONS, max_buckets=5))
     assert len(shapes) == 5
     seen = set()
-    for batch in pipeline.train_batches(small.data, **OPTIONS, seed=0, max_buckets=5).take(60):
+    for batch in pipeline.train_batches(small, **OPTIONS, seed=0, max_buckets=5).take(60):
         assert batch["inputs"].dtype == batch["targets"].dtype == tf.int32
         rows, source = batch["inputs"].shape
         assert batch["targets"].shape[0] == rows
@@ -66,29 +62,35 @@ def test_batches_have_the_announced_shapes(small):
 def test_every_pair_comes_once_an_epoch(small):
     # A pair waits in its bucket until the batch is full: after n epochs each has come n times but
     # for what waits, fewer than a batch of each shape.
-    batches = pipeline.train_batches(small.data, **OPTIONS, seed=0, max_buckets=4)
-    shapes = pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=4)
+    batches = pipeline.train_batches(small, **OPTIONS, seed=0, max_buckets=4)
+    shapes = pipeline.bucket_shapes(small, **OPTIONS, max_buckets=4)
     waiting = sum(shape.batch for shape in shapes)
     epochs = 5
     counts = collections.Counter(_epoch(batches, 700 * epochs))
-    assert set(counts) <= set(small.pairs("train"))
-    differences = [abs(counts[pair] - epochs) for pair in small.pairs("train")]
+    assert set(counts) <= set(_pairs(small, "train"))
+    differences = [abs(counts[pair] - epochs) for pair in _pairs(small, "train")]
     assert sum(differences) <= 2 * waiting
 
 
 def test_epochs_differ_and_the_seed_decides(small):
     def first(seed):
-        return _epoch(pipeline.train_batches(small.data, **OPTIONS, seed=seed), 300)
+        return _epoch(pipeline.train_batches(small, **OPTIONS, seed=seed), 300)
 
     assert first(1) == first(1)
     assert first(1) != first(2)
-    two_epochs = _epoch(pipeline.train_batches(small.data, **OPTIONS, seed=1), 1400)
+    two_epochs = _epoch(pipeline.train_batches(small, **OPTIONS, seed=1), 1400)
     assert two_epochs[:300] != two_epochs[700:1000]
+
+
+def _assert_same(expected, batches):
+    for one, other in zip(expected, batches, strict=True):
+        for side in one:
+            np.testing.assert_array_equal(one[side], other[side])
 
 
 def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_path):
     def new():
-        return iter(pipeline.train_batches(small.data, **OPTIONS, seed=3))
+        return iter(pipeline.train_batches(small, **OPTIONS, seed=3))
 
     iterator = new()
     for _ in range(45):  # into the second epoch
@@ -98,33 +100,34 @@ def test_a_resumed_iterator_sees_what_the_uninterrupted_one_would(small, tmp_pat
     resumed = new()
     next(resumed)
     tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
-    for one, other in zip(expected, (next(resumed) for _ in range(45))):
-        for key in one:
-            np.testing.assert_array_equal(one[key], other[key])
+    _assert_same(expected, [next(resumed) for _ in range(45)])
 
 
 def test_moved_data_go_on_where_they_were(small, tmp_path, monkeypatch):
     monkeypatch.setattr(pipeline, "_SHUFFLE", 50)  # a shard is open when the place is saved
+
+    def new(folder):
+        data = data_dir.read(folder, small.problem)
+        return iter(pipeline.train_batches(data, **OPTIONS, seed=3))
+
     here, there = tmp_path / "here", tmp_path / "there"
-    shutil.copytree(small.data.folder, here)
-    iterator = iter(pipeline.train_batches(data_dir.read(here, small.problem), **OPTIONS, seed=3))
+    shutil.copytree(small.folder, here)
+    iterator = new(here)
     for _ in range(20):
         next(iterator)
     path = tf.train.Checkpoint(iterator=iterator).write(str(tmp_path / "checkpoint"))
     assert str(here).encode() not in (tmp_path / "checkpoint.data-00000-of-00001").read_bytes()
     expected = [next(iterator) for _ in range(40)]
     here.rename(there)
-    resumed = iter(pipeline.train_batches(data_dir.read(there, small.problem), **OPTIONS, seed=3))
+    resumed = new(there)
     tf.train.Checkpoint(iterator=resumed).read(path).assert_consumed()
-    for one, other in zip(expected, (next(resumed) for _ in range(40))):
-        for key in one:
-            np.testing.assert_array_equal(one[key], other[key])
+    _assert_same(expected, [next(resumed) for _ in range(40)])
 
 
 def test_real_tokens_are_those_of_the_batches(small):
-    batches = list(pipeline.train_batches(small.data, **OPTIONS, seed=0, max_buckets=4).take(400))
-    shapes = pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=4)
-    means = pipeline.mean_tokens(small.data, shapes, max_length=OPTIONS["max_length"])
+    batches = list(pipeline.train_batches(small, **OPTIONS, seed=0, max_buckets=4).take(400))
+    shapes = pipeline.bucket_shapes(small, **OPTIONS, max_buckets=4)
+    means = pipeline.mean_tokens(small, shapes, max_length=OPTIONS["max_length"])
     for side, mean in zip(("inputs", "targets"), means):
         counted = np.mean([np.count_nonzero(batch[side]) for batch in batches])
         # At the end of the 400 some pairs wait for their batch to be full.
@@ -133,10 +136,10 @@ def test_real_tokens_are_those_of_the_batches(small):
 
 
 def test_reversed_problem_swaps_the_sides(small):
-    backward = dataclasses.replace(small.data, problem=small.problem.reversed_problem())
+    backward = dataclasses.replace(small, problem=small.problem.reversed_problem())
     pairs = set(_epoch(pipeline.eval_batches(backward, split="dev", **OPTIONS), 45))
-    assert pairs == {(targets, inputs) for inputs, targets in small.pairs("dev")}
-    shapes = pipeline.bucket_shapes(small.data, **OPTIONS, max_buckets=1)
+    assert pairs == {(targets, inputs) for inputs, targets in _pairs(small, "dev")}
+    shapes = pipeline.bucket_shapes(small, **OPTIONS, max_buckets=1)
     swapped = pipeline.bucket_shapes(backward, **OPTIONS, max_buckets=1)
     assert [(b, t, s) for b, s, t in swapped] == [tuple(shape) for shape in shapes]
 
@@ -144,53 +147,48 @@ def test_reversed_problem_swaps_the_sides(small):
 @pytest.mark.parametrize("max_length", [60, 20])
 def test_evaluation_loses_nothing(small, max_length):
     options = {"batch_tokens": 512, "max_length": max_length, "max_buckets": 3}
-    batches = list(pipeline.eval_batches(small.data, split="dev", **options))
+    batches = list(pipeline.eval_batches(small, split="dev", **options))
     shapes = {(*b["inputs"].shape, b["targets"].shape[1]) for b in batches}
-    assert len(shapes - set(pipeline.bucket_shapes(small.data, **options))) == (max_length == 20)
+    assert len(shapes - set(pipeline.bucket_shapes(small, **options))) == (max_length == 20)
     evaluated = [pair for batch in batches for pair in _rows(batch)]
-    assert sorted(evaluated) == sorted(small.pairs("dev"))
+    assert sorted(evaluated) == sorted(_pairs(small, "dev"))
 
 
 def test_longer_pairs_do_not_train(small):
-    batches = pipeline.train_batches(small.data, batch_tokens=512, max_length=15, seed=0)
-    fitting = {pair for pair in small.pairs("train") if max(map(len, pair)) <= 15}
+    batches = pipeline.train_batches(small, batch_tokens=512, max_length=15, seed=0)
+    fitting = {pair for pair in _pairs(small, "train") if max(map(len, pair)) <= 15}
     assert 0 < len(fitting) < 700
     trained = set(_epoch(batches, 8 * len(fitting)))
     assert trained <= fitting
     assert len(trained) > 0.9 * len(fitting)
     with pytest.raises(errors.UserError, match="max_length=2"):
-        pipeline.train_batches(small.data, batch_tokens=512, max_length=2, seed=0)
+        pipeline.train_batches(small, batch_tokens=512, max_length=2, seed=0)
 
 
 # Fill: what a user's device is kept busy with
 
 
-@pytest.fixture(scope="module")
-def captions(tmp_path_factory, shared_data):
+def _captions(shared_data, folder):
     problem = registry.problem("multi30k_ende")
-    folder = tmp_path_factory.mktemp("captions")
     return generate.generate(problem, data_dir=folder, raw_dir=shared_data / "multi30k")
 
 
-@pytest.fixture(scope="module")
-def news(tmp_path_factory, shared_data):
-    """Return newstest2012 to 2014 as a training corpus."""
-    raw_dir = tmp_path_factory.mktemp("raw")
+def _news(shared_data, folder):
+    """Make data of newstest2012 to 2014 as a training corpus."""
+    raw_dir = folder / "raw"
+    raw_dir.mkdir()
     for side, language in (("source", "en"), ("target", "de")):
-        parts = [
-            (shared_data / "newstest" / f"newstest20{year}.en-de.{language}.gz").read_bytes()
-            for year in (12, 13, 14)
-        ]
+        names = [f"newstest20{year}.en-de.{language}.gz" for year in (12, 13, 14)]
+        parts = [(shared_data / "newstest" / name).read_bytes() for name in names]
         (raw_dir / f"train.{side}.gz").write_bytes(b"".join(parts))
         (raw_dir / f"dev.{side}.gz").write_bytes(parts[1])
     problem = registry.problem("parallel_text")
-    folder = tmp_path_factory.mktemp("news")
     return generate.generate(problem, data_dir=folder, raw_dir=raw_dir, vocab_size=16_000)
 
 
-@pytest.mark.parametrize(("corpus", "most"), [("captions", 20), ("news", 24)])
-def test_at_least_nine_tenths_are_tokens(corpus, most, request):
-    data = request.getfixturevalue(corpus)
+@pytest.mark.parametrize(("corpus", "most"), [(_captions, 20), (_news, 24)])
+def test_at_least_nine_tenths_are_tokens(corpus, most, shared_data, tmp_path):
+    data = corpus(shared_data, tmp_path)
     shapes = pipeline.bucket_shapes(data, batch_tokens=4096, max_length=256)
     assert len(shapes) <= most
     batches = pipeline.train_batches(data, batch_tokens=4096, max_length=256, seed=0)
@@ -200,28 +198,18 @@ def test_at_least_nine_tenths_are_tokens(corpus, most, request):
 # Damage
 
 
-def test_a_corrupt_record_is_named(small, tmp_path):
+def test_a_corrupt_record_and_a_cut_shard_are_named(small, tmp_path):
     made = generate.generate(small.problem, data_dir=tmp_path, vocab_size=600, num_workers=1)
     path = made.shards("train")[0]
     content = bytearray(path.read_bytes())
     sizes = [len(record) + 16 for record in shards.read(path)]
     content[sum(sizes[:123]) + 30] ^= 1
     path.write_bytes(content)
-    iterator = iter(pipeline.train_batches(made, **OPTIONS, seed=0))
-
-    def consume():
-        with pipeline.explain_damage(made):
-            for _ in range(100):
-                next(iterator)
-
-    with pytest.raises(errors.UserError, match=rf"{path.name} is corrupt .* record 123 "):
-        consume()
-
-
-def test_a_cut_shard_is_named_before_training(small, tmp_path):
-    made = generate.generate(small.problem, data_dir=tmp_path, vocab_size=600, num_workers=1)
-    path = made.shards("train")[0]
-    path.write_bytes(path.read_bytes()[:-100])
+    batches = pipeline.train_batches(made, **OPTIONS, seed=0).take(100)
+    message = rf"{path.name} is corrupt .* record 123 "
+    with pytest.raises(errors.UserError, match=message), pipeline.explain_damage(made):
+        list(batches)
+    path.write_bytes(content[:-100])
     with pytest.raises(errors.UserError, match=rf"{path.name}.*{manifest.file_name('toy_ende')}"):
         pipeline.train_batches(made, **OPTIONS, seed=0)
 

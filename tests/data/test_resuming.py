@@ -25,18 +25,20 @@ def test_a_second_run_changes_nothing(made, problem, raw_dir):
     assert {path: path.stat().st_mtime_ns for path in made.folder.iterdir()} == before
 
 
-@pytest.mark.parametrize(
-    ("options", "difference"),
-    [
+def test_another_request_is_refused_with_what_differs(made, problem, raw_dir, monkeypatch):
+    before = numbered_corpus.contents(made.folder)
+    for options, message in (
         ({"random_seed": 1}, "random_seed 0 -> 1"),
         ({"vocab_size": 500}, "vocab_size 400 -> 500"),
         ({"cleaning": cleaning.Cleaning(max_length=9)}, "max_length 0 -> 9"),
-    ],
-)
-def test_another_request_is_refused_with_what_differs(made, problem, raw_dir, options, difference):
-    before = numbered_corpus.contents(made.folder)
-    with pytest.raises(errors.UserError, match=difference):
-        numbered_corpus.generate(problem, raw_dir, made.folder, **options)
+        ({"vocab_size": 100, "overwrite": True}, "at least 260"),  # an impossible one
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            numbered_corpus.generate(problem, raw_dir, made.folder, **options)
+    files = problem.raw_files(raw_dir)
+    monkeypatch.setattr(problem, "raw_files", lambda _: files[::-1])
+    with pytest.raises(errors.UserError, match=r"files .*\.gz -> .*target.*, .*source"):
+        numbered_corpus.generate(problem, raw_dir, made.folder)
     assert numbered_corpus.contents(made.folder) == before
 
 
@@ -51,22 +53,6 @@ def test_changed_text_is_refused_and_overwrite_takes_it(problem, tmp_path):
     assert made.pairs("train") == 500
     assert len(list(data_dir.glob("*-train-*"))) == 1
     made.check_files()
-
-
-def test_an_impossible_request_leaves_the_data_that_it_would_overwrite(problem, raw_dir, tmp_path):
-    numbered_corpus.generate(problem, raw_dir, tmp_path)
-    before = numbered_corpus.contents(tmp_path)
-    with pytest.raises(errors.UserError, match="at least 260"):
-        numbered_corpus.generate(problem, raw_dir, tmp_path, vocab_size=100, overwrite=True)
-    assert numbered_corpus.contents(tmp_path) == before
-
-
-def test_files_in_another_order_are_another_request(problem, raw_dir, tmp_path, monkeypatch):
-    numbered_corpus.generate(problem, raw_dir, tmp_path)
-    files = problem.raw_files(raw_dir)
-    monkeypatch.setattr(problem, "raw_files", lambda _: files[::-1])
-    with pytest.raises(errors.UserError, match=r"files .*\.gz -> .*target.*, .*source"):
-        numbered_corpus.generate(problem, raw_dir, tmp_path)
 
 
 @pytest.mark.parametrize("pairs", [500, 700, 900])
@@ -93,36 +79,22 @@ def test_shards_that_no_manifest_speaks_for_are_not_removed(problem, raw_dir, tm
     assert (tmp_path / "parallel_text-train-00000-of-00100").read_bytes() == b"someone's"
 
 
-def test_unequal_sides_leave_nothing_behind(problem, tmp_path):
-    raw_dir = numbered_corpus.write(tmp_path / "raw", 50)
-    (raw_dir / "train.source.gz").write_bytes(gzip.compress(b"only one\n"))
-    with pytest.raises(errors.UserError, match=r"has 1 lines, .*train.target.gz has 50"):
-        numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
-    assert not (tmp_path / "data").exists()
-
-
-def test_two_at_once_are_refused(problem, raw_dir, tmp_path):
-    work_dir = tmp_path / "parallel_text.incomplete"
-    work_dir.mkdir()
-    with open(work_dir / "lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(errors.UserError, match="another process"):
-            numbered_corpus.generate(problem, raw_dir, tmp_path)
-
-
-def test_two_with_one_data_dir_are_refused_wherever_they_work(problem, raw_dir, tmp_path):
-    data_dir = tmp_path / "data"
+@pytest.mark.parametrize("work", ["", "mine"])
+def test_two_with_one_data_dir_are_refused_wherever_they_work(
+    made, problem, raw_dir, tmp_path, work
+):
+    data_dir, tmp_dir = tmp_path / "data", tmp_path / work if work else None
     lock = data_dir / "parallel_text.incomplete" / "lock"
     lock.parent.mkdir(parents=True)
     with open(lock, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(errors.UserError, match=f"another process is at work in {lock.parent}"):
-            numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_path / "mine")
-    assert not (tmp_path / "mine").exists()
+            numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_dir)
+    assert list(tmp_path.iterdir()) == [data_dir]
     # the holder has gone; the file that a dead process leaves holds nobody back
-    made = numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_path / "mine")
-    assert not lock.parent.exists()
-    made.check_files(hashes=True)
+    numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_dir)
+    assert numbered_corpus.contents(data_dir) == numbered_corpus.contents(made.folder)
+    assert not tmp_dir or not list(tmp_dir.iterdir())
 
 
 def test_who_comes_when_another_has_just_finished_takes_its_data(
@@ -164,9 +136,8 @@ def test_a_shard_that_changed_meanwhile_is_made_again(
         return result
 
     monkeypatch.setattr(*stage, damage)
-    with pytest.raises(
-        (KeyboardInterrupt, errors.UserError), match=f"other contents in {shard}|$^"
-    ):
+    expected = (KeyboardInterrupt, errors.UserError)
+    with pytest.raises(expected, match=f"other contents in {shard}|$^"):
         numbered_corpus.generate(problem, raw_dir, tmp_path)
     assert not (tmp_path / "parallel_text.manifest.json").exists()
     monkeypatch.setattr(*stage, original)
@@ -174,28 +145,23 @@ def test_a_shard_that_changed_meanwhile_is_made_again(
     assert numbered_corpus.contents(tmp_path) == numbered_corpus.contents(made.folder)
 
 
-def test_hashes_are_compared_on_demand(problem, tmp_path):
-    raw_dir = numbered_corpus.write(tmp_path / "raw", 100)
-    made = numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
-    (shard,) = made.shards("train")
-    shard.write_bytes(shard.read_bytes()[:-1] + b"\0")
-    numbered_corpus.generate(problem, raw_dir, tmp_path / "data")
-    with pytest.raises(errors.UserError, match=f"other contents in {shard.name}.*--overwrite"):
-        numbered_corpus.generate(problem, raw_dir, tmp_path / "data", verify=True)
-
-
-def test_what_was_left_of_finished_work_goes(problem, raw_dir, tmp_path):
-    numbered_corpus.generate(problem, raw_dir, tmp_path)
-    (tmp_path / "parallel_text.incomplete").mkdir()
-    (tmp_path / "parallel_text.incomplete" / "chunk-00000.npy").touch()
+def test_hashes_are_compared_on_demand_and_what_is_left_of_the_work_goes(problem, tmp_path):
+    raw_dir, data_dir = numbered_corpus.write(tmp_path / "raw", 100), tmp_path / "data"
+    made = numbered_corpus.generate(problem, raw_dir, data_dir)
+    left = data_dir / "parallel_text.incomplete" / "chunk-00000.npy"
     # the work for another data_dir is none of ours
     other = tmp_path / "tmp" / "parallel_text.incomplete" / "plan.json"
-    other.parent.mkdir(parents=True)
-    other.touch()
-    numbered_corpus.generate(problem, raw_dir, tmp_path, tmp_dir=tmp_path / "tmp")
-    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    for path in (left, other):
+        path.parent.mkdir(parents=True)
+        path.touch()
+    (shard,) = made.shards("train")
+    shard.write_bytes(shard.read_bytes()[:-1] + b"\0")
+    numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_path / "tmp")
     assert other.exists()
-    assert not (tmp_path / "parallel_text.incomplete").exists()
+    numbered_corpus.generate(problem, raw_dir, data_dir)
+    assert not left.parent.exists()
+    with pytest.raises(errors.UserError, match=f"other contents in {shard.name}.*--overwrite"):
+        numbered_corpus.generate(problem, raw_dir, data_dir, verify=True)
 
 
 COMMAND = """
@@ -278,9 +244,3 @@ def _only_once(function, seen):
         function(job, chunk, *rest, **options)
 
     return call
-
-
-def test_work_may_lie_elsewhere(made, problem, raw_dir, tmp_path):
-    other = numbered_corpus.generate(problem, raw_dir, tmp_path / "data", tmp_dir=tmp_path / "tmp")
-    assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
-    assert list((tmp_path / "tmp").iterdir()) == []

@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from t2t_lite import errors
 from t2t_lite.data import survey as surveys
 
 COUNT, CHUNK = 12_500, 1_000
@@ -72,22 +71,9 @@ def test_a_sparse_survey_has_the_same_sample_or_says_that_it_may_not():
 
 
 def test_symbols_are_collected_and_not_sampled():
-    survey = surveys.Survey(1, True)
+    survey, other = surveys.Survey(1, True), surveys.Survey(1, True)
     survey.add(0, ["the dog"], [" (S A )S"])
-    other = surveys.Survey(1, True)
     other.add(1, ["a cat"], [" (S B )S"])
     survey.merge(other)
     assert survey.symbols == {" (S", " A", " B", " )S"}
     assert survey.sentences() == ["the dog", "", "a cat", ""]
-
-
-def test_text_that_is_none_is_refused():
-    survey = surveys.Survey(1, False)
-    with pytest.raises(errors.UserError, match="mine has no training text"):
-        survey.check("mine")
-    survey.add(0, ["a", "\ufffd", "\ufffd"], ["", "", ""])
-    with pytest.raises(errors.UserError, match="no train pair with text on both sides"):
-        survey.check("mine")
-    survey.add(3, ["a"], ["b\ufffd"])
-    with pytest.raises(errors.UserError, match="3 of 4 training pairs of mine are not UTF-8"):
-        survey.check("mine")

@@ -9,12 +9,14 @@ SUBWORDS = b"'<pad>_'\n'<EOS>_'\n'a_'\n'b_'\n"
 TOKENS = b"<pad>\n<EOS>\na@@\nb\nUNK\n"
 
 
+BPE, SUBWORD = "translate_ende_wmt_bpe32k", "translate_ende_wmt32k"
+EXAMPLE = shards.example([2, 3, 1], [3, 1])
+
+
 def _t2t_data(folder, names, vocabularies):
     for name in names:
         for split in ("train", "dev"):
-            shards.write(
-                folder / shards.name(name, split, 0, 1), [shards.example([2, 3, 1], [3, 1])]
-            )
+            shards.write(folder / shards.name(name, split, 0, 1), [EXAMPLE])
     for name, content in vocabularies.items():
         (folder / name).write_bytes(content)
 
@@ -23,16 +25,12 @@ def _t2t_data(folder, names, vocabularies):
     ("names", "vocabularies", "chosen"),
     [
         # T2T from 1.9 on
-        (
-            ["translate_ende_wmt_bpe32k"],
-            {"vocab.translate_ende_wmt_bpe32k.tokens": TOKENS},
-            "vocab.translate_ende_wmt_bpe32k.tokens",
-        ),
+        ([BPE], {f"vocab.{BPE}.tokens": TOKENS}, f"vocab.{BPE}.tokens"),
         # before: also side by side
-        (["translate_ende_wmt_bpe32k"], {"vocab.bpe.32000": TOKENS}, "vocab.bpe.32000"),
-        (["translate_ende_wmt32k"], {"vocab.ende.32768": SUBWORDS}, "vocab.ende.32768"),
+        ([BPE], {"vocab.bpe.32000": TOKENS}, "vocab.bpe.32000"),
+        ([SUBWORD], {"vocab.ende.32768": SUBWORDS}, "vocab.ende.32768"),
         (
-            ["translate_ende_wmt32k", "translate_ende_wmt_bpe32k", "translate_ende_wmt8k"],
+            [SUBWORD, BPE, "translate_ende_wmt8k"],
             {"vocab.bpe.32000": TOKENS, "vocab.ende.32768": SUBWORDS, "vocab.ende.8192": SUBWORDS},
             "vocab.ende.32768",
         ),
@@ -67,25 +65,23 @@ def test_a_class_says_which_of_several_vocabularies_is_its_own(tmp_path):
 
 @pytest.mark.parametrize("others", [(1, 3), (0, 2)])
 def test_shards_of_t2t_that_are_missing_or_of_two_generations_are_refused(tmp_path, others):
-    name = "translate_ende_wmt32k"
-    _t2t_data(tmp_path, [name], {"vocab.ende.32768": SUBWORDS})
-    example = [shards.example([2, 3, 1], [3, 1])]
-    shards.write(tmp_path / shards.name(name, "train", *others), example)
+    _t2t_data(tmp_path, [SUBWORD], {"vocab.ende.32768": SUBWORDS})
+    shards.write(tmp_path / shards.name(SUBWORD, "train", *others), [EXAMPLE])
     with pytest.raises(errors.UserError, match="2 train shards of 0000"):
-        data_dir.read(tmp_path, registry.problem(name))
+        data_dir.read(tmp_path, registry.problem(SUBWORD))
 
 
 def test_packed_data_are_refused(tmp_path):
-    _t2t_data(tmp_path, ["translate_ende_wmt32k"], {"vocab.ende.32768": SUBWORDS})
-    packed = shards.example([2, 1, 2, 1], [3, 1]).replace(b"targets", b"targetz")
-    shards.write(tmp_path / shards.name("translate_ende_wmt32k", "dev", 0, 1), [packed])
+    _t2t_data(tmp_path, [SUBWORD], {"vocab.ende.32768": SUBWORDS})
+    packed = EXAMPLE.replace(b"targets", b"targetz")
+    shards.write(tmp_path / shards.name(SUBWORD, "dev", 0, 1), [packed])
     with pytest.raises(errors.UserError, match="got inputs, targetz; packed data"):
-        data_dir.read(tmp_path, registry.problem("translate_ende_wmt32k"))
+        data_dir.read(tmp_path, registry.problem(SUBWORD))
 
 
 def test_t2t_data_need_no_manifest(shared_data):
-    folder, name = shared_data / "t2t" / "data", "translate_ende_wmt32k"
-    data = data_dir.read(folder, registry.problem(name))
+    folder = shared_data / "t2t" / "data"
+    data = data_dir.read(folder, registry.problem(SUBWORD))
     assert (data.pairs("train"), data.pairs("dev")) == (10, 10)
     assert data.vocabulary_file["size"] == 33288
     text = data.text("dev")

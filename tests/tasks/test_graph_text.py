@@ -22,20 +22,15 @@ def _rows(rows):
     return [ids[:length].tolist() for ids, length in zip(rows.ids.numpy(), rows.lengths.numpy())]
 
 
-def test_ids_equal_the_vocabularys_for_any_bytes(coder, hostile):
-    texts = [b"a dog runs", *hostile.values()]
-    expected = tiny_run.subwords().encode_batch([t.decode("utf-8", "replace") for t in texts])
+def test_any_bytes_become_the_vocabularys_ids_and_come_back(coder, hostile):
+    texts = [b"a dog runs", "Zwei  Hunde.\t☃".encode(), *hostile.values()]
+    decoded = [text.decode("utf-8", "replace") for text in texts]
     found = coder.encode(tf.constant(texts), 200_000)
-    assert _rows(found) == [[*ids, EOS] for ids in expected]
+    assert _rows(found) == [[*ids, EOS] for ids in tiny_run.subwords().encode_batch(decoded)]
     assert not found.truncated.numpy().any()
-
-
-def test_long_texts_are_cut_and_end_in_eos(coder):
-    ids = tiny_run.subwords().encode("a dog runs in the park")
-    for limit in (2, len(ids), len(ids) + 1, len(ids) + 2):
-        found = coder.encode(tf.constant(["a dog runs in the park"]), limit)
-        assert _rows(found) == [[*ids[: limit - 1], EOS]]
-        assert found.truncated.numpy() == [limit < len(ids) + 1]
+    # The one sign that is not kept.
+    expected = [text.replace("\u2581", " ") for text in decoded]
+    assert [text.decode() for text in coder.decode(found.ids).numpy()] == expected
 
 
 def test_blank_is_what_python_strips(coder):
@@ -47,26 +42,11 @@ def test_blank_is_what_python_strips(coder):
     assert not coder.encode(tf.constant([*others, " a ", "\n.\n"]), 9).is_blank.numpy().any()
 
 
-def test_texts_come_back_from_ids(coder, hostile):
-    texts = [
-        "a dog runs",
-        "Zwei  Hunde.\t☃",
-        *(t.decode("utf-8", "replace") for t in hostile.values()),
-    ]
-    texts = [text.replace("\u2581", " ") for text in texts]  # the one sign that is not kept
-    ids = coder.encode(tf.constant(texts), 200_000).ids
-    assert [text.decode() for text in coder.decode(ids).numpy()] == texts
-
-
 def test_decoding_equals_the_vocabularys_for_any_ids(coder):
     subwords = tiny_run.subwords()
     first_byte = subwords.byte_ids.start
-    rows = [
-        [5, EOS, 0, 0],
-        [0, 5, 0, EOS],
-        [2, 5, subwords.size, 10**9],
-        [first_byte + 0xE2, first_byte + 0x98, 5, EOS],  # a cut character
-    ]
+    rows = [[5, EOS, 0, 0], [0, 5, 0, EOS], [2, 5, subwords.size, 10**9]]
+    rows.append([first_byte + 0xE2, first_byte + 0x98, 5, EOS])  # a cut character
     expected = [subwords.decode(row) for row in rows]
     found = coder.decode(tf.constant([rows[:2], rows[2:]]))
     assert [text.decode() for text in found.numpy().ravel()] == expected
@@ -78,11 +58,8 @@ def test_clients_ids_end_at_the_first_eos_and_must_have_one():
     rows += [[5, 6, 7, 8, EOS], [5, 6, EOS, 7, EOS], [EOS, 5, 5, 5, 5]]
     rows += [[5, 6, 7, 8, 9], [0, 0, 0, 0, 0]]
     read = graph_text.rows_of_ids(tf.constant(rows), 4, size)
-    assert _rows(read) == [
-        *([[5, 6, EOS]] * 3),
-        *([EOS], [5, 6, 7, EOS], [5, 6, EOS], [EOS]),
-        *([EOS], [EOS]),
-    ]
+    kept = [*[[5, 6, EOS]] * 3, [EOS], [5, 6, 7, EOS], [5, 6, EOS], [EOS], [EOS], [EOS]]
+    assert _rows(read) == kept
     assert read.truncated.numpy().tolist() == [0, 0, 0, 0, 1, 0, 0, 1, 1]
     assert read.is_blank.numpy().tolist() == [0, 0, 0, 1, 0, 0, 1, 1, 1]
 
@@ -90,14 +67,15 @@ def test_clients_ids_end_at_the_first_eos_and_must_have_one():
 def test_a_text_is_read_as_far_as_its_tokens_can_reach(coder):
     """What is left out before the tokenizer changes neither the tokens that are kept nor a flag."""
     texts = ["a dog runs " * 5000, "x" * 100_000, "☃" * 50_000, "a dog", " " * 90_000 + "a dog"]
-    limit = 12
-    expected = [[*ids[: limit - 1], EOS] for ids in tiny_run.subwords().encode_batch(texts)]
-    outside = tiny_run.task().encode(texts, limit)
-    inside = coder.encode(tf.constant(texts), limit)
-    assert [source.ids for source in outside] == _rows(inside) == expected
-    cut = [True, True, True, False, True]
-    assert [source.truncated for source in outside] == inside.truncated.numpy().tolist() == cut
-    assert inside.is_blank.numpy().tolist() == [False, False, False, False, True]
+    whole = [[*ids, EOS] for ids in tiny_run.subwords().encode_batch(texts)]
+    for limit in (2, *range(len(whole[3]) - 1, len(whole[3]) + 2), 12):
+        expected = [[*ids[:-1][: limit - 1], EOS] for ids in whole]
+        outside = tiny_run.task().encode(texts, limit)
+        inside = coder.encode(tf.constant(texts), limit)
+        assert [source.ids for source in outside] == _rows(inside) == expected
+        cut = [len(ids) > limit for ids in whole]
+        assert [source.truncated for source in outside] == inside.truncated.numpy().tolist() == cut
+        assert inside.is_blank.numpy().tolist() == [False, False, False, False, True]
 
 
 def test_a_request_of_100_megabytes_costs_little(coder):

@@ -85,7 +85,6 @@ def test_symbols_are_one_id_take_the_space_before_them_and_the_longest_wins():
     ("corpus", "size", "message"),
     [
         ([], 400, "empty"),
-        ([" "], 400, "empty"),
         (CORPUS, 200, "at least 260"),
         (["".join(map(chr, range(0x4E00, 0x5000)))], 300, "at least"),
     ],
