@@ -329,3 +329,13 @@ def read_fairseq(folder: pathlib.Path, **flags: Any) -> imported.Imported:
     """Return what fairseq.read makes of `write_fairseq`'s files."""
     with unittest.mock.patch.object(torch_checkpoint, "load", load_fairseq):
         return fairseq.read(folder, **flags)
+
+
+class Call:
+    """Pickled as a call of a function."""
+
+    def __init__(self, *call: Any):
+        self._call = call
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self._call[0], self._call[1:]

@@ -1,11 +1,15 @@
 """A tiny corpus and how to train on it: what tests of the trainer share."""
 
 import pathlib
+import subprocess
 import sys
+import time
 
 from t2t_lite import registry
+from t2t_lite.bin import trainer
 from t2t_lite.data import generate
 
+PATIENCE = 300  # seconds: the machine may be busy
 HPARAMS = (
     "d_model=16,d_ff=32,num_heads=2,d_k=8,d_v=8,num_encoder_layers=1,num_decoder_layers=1,"
     "batch_tokens=512,max_buckets=1,warmup_steps=10"
@@ -25,6 +29,21 @@ def arguments(data: pathlib.Path, output: pathlib.Path, *more: str) -> list[str]
         "--eval_sentences=0",
         *more,
     ]
+
+
+def train(data: pathlib.Path, output: pathlib.Path, *more: str) -> int:
+    """Train by the command; return its status."""
+    return trainer.main(arguments(data, output, *more))
+
+
+def wait_for(path: pathlib.Path, *processes: subprocess.Popen) -> None:
+    """Wait until processes, none of which may end, have written a file."""
+    deadline = time.monotonic() + PATIENCE
+    while not path.exists():
+        ended = [process for process in processes if process.poll() is not None]
+        assert not ended, ended[0].stdout and ended[0].stdout.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def command(arguments: list[str]) -> list[str]:

@@ -4,15 +4,9 @@ import json
 
 import tiny_training
 
-from t2t_lite.bin import trainer
-
-
-def _train(data, output, *more):
-    return trainer.main(tiny_training.arguments(data, output, *more))
-
 
 def test_it_says_what_was_done_and_where_it_is(tiny_data, tmp_path, capsys):
-    assert _train(tiny_data, tmp_path, "--train_steps=3") == 0
+    assert tiny_training.train(tiny_data, tmp_path, "--train_steps=3") == 0
     captured = capsys.readouterr()
     done, best = captured.out.splitlines()
     assert done.startswith(f"{tmp_path}: 3 steps in ")
@@ -20,7 +14,7 @@ def test_it_says_what_was_done_and_where_it_is(tiny_data, tmp_path, capsys):
     assert best == f"best dev score at step 3: {tmp_path}/best"
     assert "parallel_text: " in captured.err.splitlines()[0]
     assert json.loads((tmp_path / "hparams.json").read_text())["train_steps"] == 3
-    assert _train(tiny_data, tmp_path, "--train_steps=3") == 0
+    assert tiny_training.train(tiny_data, tmp_path, "--train_steps=3") == 0
     done, _ = capsys.readouterr().out.splitlines()
     assert done.startswith(f"{tmp_path}: 0 steps in ")
     assert "tokens/s" not in done  # nothing was trained, so nothing has a speed

@@ -21,23 +21,6 @@ linear_forms = (
     | inputs.damaged([form.encode() for form in _LINEAR]).map(lambda b: b.decode("latin-1"))
     | st.text(max_size=50)
 )
-words = st.lists(st.sampled_from(["It", "(", "a(b)c", ",", "\u2581", "\xa0"]), max_size=8)
-
-
-@given(inputs.damaged(_TREES, chunks=_CHUNKS))
-def test_a_text_of_trees_is_read_or_refused(data):
-    text = data.decode("utf-8", "replace")
-    with inputs.answered():
-        for tree in trees.read(text.split("\n"), name="file"):
-            assert trees.parse(str(tree)) == tree
-            cleaned = trees.clean(tree)
-            if cleaned is None:
-                continue
-            form = trees.linearize(cleaned)
-            assert trees.delinearize(form, cleaned.words(), tags=cleaned.tags()) == cleaned
-            assert trees.repair(form, len(cleaned.words())).repairs == 0
-            assert trees.linear_form(str(cleaned)) == form
-            evalb.score([cleaned], [tree])
 
 
 @given(inputs.damaged(_TREES, chunks=_CHUNKS))
@@ -45,12 +28,22 @@ def test_a_file_of_trees_is_read_or_refused(folder, data):
     path = folder / "fuzzed.mrg"
     path.write_bytes(data)
     with inputs.answered():
-        for tree in treebanks.read(treebanks.files_of(path)):
-            assert tree is None or tree.words()
+        for cleaned in treebanks.read(treebanks.files_of(path)):
+            if cleaned is None:
+                continue
+            form = trees.linearize(cleaned)
+            assert trees.delinearize(form, cleaned.words(), tags=cleaned.tags()) == cleaned
+            assert trees.repair(form, len(cleaned.words())).repairs == 0
+            assert trees.linear_form(str(cleaned)) == form
+    with inputs.answered():
+        for tree in trees.read(data.decode("utf-8", "replace").split("\n"), name="file"):
+            assert trees.parse(str(tree)) == tree
+            evalb.score([tree], [tree])
 
 
-@given(linear_forms, words)
-def test_a_linear_form_is_a_tree_or_refused_and_always_repaired(linear, sentence):
+@given(linear_forms, st.lists(st.text(max_size=200) | linear_forms, max_size=4))
+def test_a_linear_form_is_a_tree_or_refused_and_always_repaired(linear, texts):
+    sentence = trees.sentence(" ".join(texts)).split()
     with inputs.answered():
         assert trees.delinearize(linear, sentence).tags()
     with inputs.answered():
@@ -59,13 +52,5 @@ def test_a_linear_form_is_a_tree_or_refused_and_always_repaired(linear, sentence
         repaired = trees.repair(linear, len(sentence)).linear
         tree = trees.delinearize(repaired, sentence)
         assert len(tree.words()) == len(sentence)
+        assert trees.parse(str(tree)) == tree
         assert trees.repair(repaired, len(sentence)).repairs == 0
-
-
-@given(st.lists(st.text(max_size=200) | linear_forms, max_size=4), linear_forms)
-def test_any_sentence_is_words_of_a_tree(texts, linear):
-    with inputs.answered():
-        sentence = trees.sentence(" ".join(texts)).split(" ")
-        if sentence != [""]:
-            tree = trees.delinearize(trees.repair(linear, len(sentence)).linear, sentence)
-            assert trees.parse(str(tree)) == tree

@@ -20,14 +20,9 @@ SENTENCES = ["a dog runs in the park", "the man sees a red house", "two dogs sle
 
 @pytest.fixture(scope="module")
 def spm():
-    model = io.BytesIO()
+    model, settings = io.BytesIO(), {"vocab_size": 34, "hard_vocab_limit": False, "num_threads": 1}
     sentencepiece.SentencePieceTrainer.Train(
-        sentence_iterator=iter(SENTENCES),
-        model_writer=model,
-        vocab_size=34,
-        hard_vocab_limit=False,
-        num_threads=1,
-        minloglevel=2,
+        sentence_iterator=iter(SENTENCES), model_writer=model, minloglevel=2, **settings
     )
     return model.getvalue()
 
@@ -68,7 +63,7 @@ def run_dir(tmp_path_factory, spm):
 TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
 
 
-def test_an_output_dir_decodes_and_its_export_takes_text(run_dir, tmp_path, spm):
+def test_an_output_dir_cuts_texts_by_its_model(run_dir, spm):
     model = translator.Translator.from_output_dir(run_dir)
     assert model.models[0].hparams.num_heads == 2
     pieces = [model.vocabulary.piece(i) for i in model.vocabulary.encode("two dogs")]
@@ -100,24 +95,20 @@ def test_words_between_blanks_without_a_tokenizer(tmp_path):
 CATALOG = 'model = lambda: models.get_model_from_catalog("{}")\n'
 
 
-def test_heads_are_those_of_the_description_or_the_catalog(tmp_path):
+def test_heads_are_those_of_the_description_or_the_catalog_and_nothing_is_executed(tmp_path):
+    description = tmp_path / "model_description.py"
     foreign_numbers.write_opennmt_tf(
         tmp_path, list("abcd"), description=CATALOG.format("TransformerTiny")
     )
     assert opennmt_tf.read(tmp_path).hparams.num_heads == 2
-    (tmp_path / "model_description.py").unlink()
-    with pytest.raises(errors.UserError, match="how many heads"):
-        opennmt_tf.read(tmp_path)
-    assert opennmt_tf.read(tmp_path, num_heads=4).hparams.d_k == 2
-    with pytest.raises(errors.UserError, match="3 heads do not divide"):
-        opennmt_tf.read(tmp_path, num_heads=3)
-
-
-def test_a_description_is_never_executed(tmp_path):
-    description = f"open({str(tmp_path / 'hacked')!r}, 'w')\nmodel = Transformer(num_heads=2)\n"
-    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"), description=description)
-    assert opennmt_tf.read(tmp_path).hparams.num_heads == 2
+    description.write_text(f"open('{tmp_path}/hacked', 'w')\nmodel = Transformer(num_heads=4)\n")
+    assert opennmt_tf.read(tmp_path).hparams.num_heads == 4
     assert not (tmp_path / "hacked").exists()
+    description.unlink()
+    assert opennmt_tf.read(tmp_path, num_heads=4).hparams.d_k == 2
+    for flags, message in (({}, "how many heads"), ({"num_heads": 3}, "3 heads do not divide")):
+        with pytest.raises(errors.UserError, match=message):
+            opennmt_tf.read(tmp_path, **flags)
 
 
 DESCRIPTIONS = {
@@ -128,12 +119,6 @@ DESCRIPTIONS = {
 }
 
 
-@pytest.mark.parametrize("description", DESCRIPTIONS)
-def test_what_cannot_be_imported_is_named_in_a_line(refused, tmp_path, description):
-    foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"), description=description)
-    assert DESCRIPTIONS[description] in refused("opennmt_tf")
-
-
 LAYERS = {
     "encoder.layers.0.self_attention.layer.relative_position_keys": "relative positions",
     "encoder.position_encoder.position_embedding": "learned positions",
@@ -142,12 +127,12 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_other_layers_are_named(tmp_path, name):
-    more: dict[str, Any] = {name: np.ones([8, 8], np.float32)}
+@pytest.mark.parametrize("name", [*DESCRIPTIONS, *LAYERS])
+def test_what_cannot_be_imported_is_named_in_a_line(refused, tmp_path, name):
+    ones: Any = np.ones([8, 8], np.float32)
+    more = {"description": name} if name in DESCRIPTIONS else {name: ones}
     foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"), **more)
-    with pytest.raises(errors.UserError, match=LAYERS[name]):
-        opennmt_tf.read(tmp_path)
+    assert {**DESCRIPTIONS, **LAYERS}[name] in refused("opennmt_tf")
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "foreign"])
@@ -163,22 +148,21 @@ def test_a_damaged_checkpoint_gives_one_line(refused, tmp_path, damage):
     assert "cannot read the checkpoint" in line or "no checkpoint of OpenNMT-tf" in line
 
 
-def test_other_vocabularies_are_refused(tmp_path, spm):
+def test_other_vocabularies_are_refused(tmp_path):
     foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"))
-    path = tmp_path / "vocab.txt"
+    path, target, spm = (tmp_path / x for x in ("vocab.txt", "target_vocab.txt", "spm.model"))
     text = path.read_text()
-    path.write_text(f"{text}more\n")
-    with pytest.raises(errors.UserError, match=r"9 entries and the embedding of the source 8 rows"):
-        opennmt_tf.read(tmp_path)
-    path.write_text("a\nb\n")
-    with pytest.raises(errors.UserError, match="no vocabulary of OpenNMT-tf"):
-        opennmt_tf.read(tmp_path)
+    for source, message in ((f"{text}more\n", "9 entries and .* 8 rows"), ("a\n", "no vocabulary")):
+        path.write_text(source)
+        with pytest.raises(errors.UserError, match=message):
+            opennmt_tf.read(tmp_path)
     path.write_text(text)
-    (tmp_path / "target_vocab.txt").write_text(text.replace("\na\n", "\nx\n"))
-    with pytest.raises(errors.UserError, match="which vocabulary is the source's"):
-        opennmt_tf.read(tmp_path)
-    with pytest.raises(errors.UserError, match="one embedding for both sides"):
-        opennmt_tf.read(tmp_path, vocab=f"{path},{tmp_path}/target_vocab.txt")
-    (tmp_path / "spm.model").write_bytes(b"none")
-    with pytest.raises(errors.UserError, match="cuts no texts"):
-        opennmt_tf.read(tmp_path, vocab=f"{path},{tmp_path}/spm.model")
+    target.write_text(text.replace("\na\n", "\nx\n"))
+    spm.write_bytes(b"none")
+    for vocab, message in (
+        (None, "which vocabulary is the source's"),
+        (f"{path},{target}", "one embedding for both sides"),
+        (f"{path},{spm}", "cuts no texts"),
+    ):
+        with pytest.raises(errors.UserError, match=message):
+            opennmt_tf.read(tmp_path, vocab=vocab)

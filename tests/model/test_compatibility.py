@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_lite import config
-from t2t_lite.model import attention, compatibility, transformer
+from t2t_lite.model import attention, compatibility
+
+UNKNOWN = [*[tf.TensorSpec([None, 3, None, 4])] * 2, tf.TensorSpec([3, 4])]
 
 
 def test_they_are_their_formulas():
@@ -47,8 +48,7 @@ def test_chunks_of_queries_are_all_at_once(way, most_sums, monkeypatch):
         return _scores_and_gradients(compatibility.additive, inputs, weights)
 
     if way == "graph":  # which does not know the sizes
-        unknown = [tf.TensorSpec([None, 3, None, 4])] * 2
-        run = tf.function(run, autograph=False, input_signature=[*unknown, tf.TensorSpec([3, 4])])
+        run = tf.function(run, autograph=False, input_signature=UNKNOWN)
     elif way == "compiled":
         run = tf.function(run, autograph=False, jit_compile=True)
     expected = _scores_and_gradients(_plain, inputs, weights)
@@ -60,18 +60,9 @@ def test_chunks_of_queries_are_all_at_once(way, most_sums, monkeypatch):
 @pytest.mark.parametrize("sizes", [(0, 20, 5), (2, 0, 5), (2, 20, 0)])
 def test_without_rows_queries_or_keys_there_are_no_scores(sizes):
     batch, num_queries, num_keys = sizes
-    unknown = [tf.TensorSpec([None, 3, None, 4])] * 2
-    run = tf.function(
-        compatibility.additive,
-        autograph=False,
-        input_signature=[*unknown, tf.TensorSpec([3, 4])],
-    )
-    inputs = (
-        draws.normal(batch, 3, num_queries, 4),
-        draws.normal(batch, 3, num_keys, 4),
-        draws.normal(3, 4),
-    )
-    assert run(*inputs).shape == (batch, 3, num_queries, num_keys)
+    run = tf.function(compatibility.additive, autograph=False, input_signature=UNKNOWN)
+    q, k = (draws.normal(batch, 3, number, 4) for number in (num_queries, num_keys))
+    assert run(q, k, draws.normal(3, 4)).shape == (batch, 3, num_queries, num_keys)
 
 
 def test_memory_of_additive_attention_does_not_grow_with_queries_times_keys_times_size(monkeypatch):
@@ -106,33 +97,11 @@ def test_a_layer_attends_by_its_function(function):
         tf.transpose(tf.reshape(part, [2, 5, 2, 4]), [0, 2, 1, 3])
         for part in np.split((x @ layer.qkv).numpy(), 3, axis=2)
     )
-    scores = {
-        "dot": lambda: compatibility.dot(q, k),
-        "scaled_dot": lambda: compatibility.dot(q, k) / 2,
-        "additive": lambda: compatibility.additive(q, k, layer.additive.value),
-    }[function]()
+    if function == "additive":
+        scores = compatibility.additive(q, k, layer.additive.value)
+    else:
+        scores = compatibility.dot(q, k) / (2 if function == "scaled_dot" else 1)
     expected = tf.nn.softmax(scores + attention.causal_mask(5))
     np.testing.assert_allclose(weights, expected, atol=1e-5)
     heads = tf.reshape(tf.transpose(expected @ v, [0, 2, 1, 3]), [2, 5, 8])
     np.testing.assert_allclose(output, heads @ layer.output_kernel, atol=1e-5)
-
-
-def test_only_additive_attention_has_a_weight_more():
-    hparams = config.HParams(
-        d_model=8, d_ff=8, num_heads=2, d_k=4, d_v=4, num_encoder_layers=1, num_decoder_layers=1
-    )
-
-    def names(function):
-        changed = config.override(hparams, f"attention_function={function}")
-        return set(transformer.Transformer(changed, 20).named_variables())
-
-    base = names("scaled_dot")
-    assert names("dot") == base
-    assert names("additive") - base == {
-        f"{layer}/additive"
-        for layer in (
-            "encoder_0/self_attention",
-            "decoder_0/self_attention",
-            "decoder_0/cross_attention",
-        )
-    }

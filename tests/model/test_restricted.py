@@ -1,7 +1,6 @@
 """Restricted self-attention in blocks against full attention with a band."""
 
 import dataclasses
-import functools
 
 import draws
 import numpy as np
@@ -31,11 +30,7 @@ def test_the_band_of_a_small_example():
 )
 def test_blocks_equal_full_attention_with_a_band(length, window, causal):
     """Outputs and gradients; the second row is padded."""
-    inputs = (
-        draws.normal(2, 2, length, 4),
-        draws.normal(2, 2, length, 4),
-        draws.normal(2, 2, length, 6),
-    )
+    inputs = tuple(draws.normal(2, 2, length, size) for size in (4, 4, 6))
     ids = np.ones([2, length], np.int32)
     ids[1, -(-length // 2) :] = 0
     mask = None if causal else attention.padding_mask(tf.constant(ids))
@@ -47,13 +42,9 @@ def test_blocks_equal_full_attention_with_a_band(length, window, causal):
         band = restricted.band_mask(length, window, causal=causal)
         return attention.scaled_dot_product_attention(q, k, v, band + (0 if causal else mask))
 
-    blocks = functools.partial(
-        restricted.in_blocks,
-        attention.scaled_dot_product_attention,
-        mask=mask,
-        window=window,
-        causal=causal,
-    )
+    def blocks(q, k, v):
+        inner = attention.scaled_dot_product_attention
+        return restricted.in_blocks(inner, q, k, v, mask=mask, window=window, causal=causal)
 
     def run(function):
         with tf.GradientTape() as tape:
@@ -67,15 +58,13 @@ def test_blocks_equal_full_attention_with_a_band(length, window, causal):
 
 
 def _models(**changes):
-    hparams = dataclasses.replace(SIZES, **changes)
-    tf.random.set_seed(1)
-    full = transformer.Transformer(hparams, 20)
-    restricted_model = transformer.Transformer(dataclasses.replace(hparams, attention_window=3), 20)
-    for ours, theirs in zip(
-        restricted_model.named_variables().values(), full.named_variables().values()
-    ):
+    full, narrow = (
+        transformer.Transformer(dataclasses.replace(SIZES, attention_window=window, **changes), 20)
+        for window in (0, 3)
+    )
+    for ours, theirs in zip(narrow.named_variables().values(), full.named_variables().values()):
         ours.assign(theirs)
-    return full, restricted_model
+    return full, narrow
 
 
 @pytest.mark.parametrize("function", ["scaled_dot", "additive"])

@@ -19,40 +19,36 @@ def golden(request):
     return golden_numbers.load(request.param)
 
 
-def _mean_loss(golden, *, label_smoothing=0.1):
-    inputs, targets = tf.constant(golden.arrays["inputs"]), tf.constant(golden.arrays["targets"])
-    model = golden.model
+def _batch(golden):
+    return tf.constant(golden.arrays["inputs"]), tf.constant(golden.arrays["targets"])
+
+
+def _mean_loss(golden):
+    inputs, targets = _batch(golden)
+    states = golden.model.decode(targets, golden.model.encode(inputs))
     weights = loss.token_weights(targets)
-    states = model.decode(targets, model.encode(inputs))
-    matrix = tf.convert_to_tensor(model.softmax.matrix)
     weights /= tf.reduce_sum(weights)
-    return loss.smoothed_cross_entropy(
-        states, matrix, targets, weights, label_smoothing=label_smoothing
-    )
+    matrix = tf.convert_to_tensor(golden.model.softmax.matrix)
+    return loss.smoothed_cross_entropy(states, matrix, targets, weights, label_smoothing=0.1)
 
 
-def test_encoder_output_agrees_at_real_positions(golden):
+def test_outputs_and_logits_agree(golden):
     # The original skips the feed-forward network at padding (its output there is 0, ours is not);
     # nothing attends to padding, so only real positions are comparable and the rest follows.
-    inputs = golden.arrays["inputs"]
-    encoded = golden.model.encode(tf.constant(inputs)).states.numpy()
+    inputs, targets = _batch(golden)
+    encoded, real = golden.model.encode(inputs), golden.arrays["inputs"] != 0
     expected = golden.arrays["encoder_output"]
-    np.testing.assert_allclose(encoded[inputs != 0], expected[inputs != 0], atol=FORWARD)
-
-
-def test_decoder_output_and_logits_agree(golden):
-    inputs, targets = tf.constant(golden.arrays["inputs"]), tf.constant(golden.arrays["targets"])
-    states = golden.model.decode(targets, golden.model.encode(inputs))
+    np.testing.assert_allclose(encoded.states.numpy()[real], expected[real], atol=FORWARD)
+    states = golden.model.decode(targets, encoded)
     np.testing.assert_allclose(states, golden.arrays["decoder_output"], atol=FORWARD)
     logits = golden.model(inputs, targets)
     np.testing.assert_allclose(logits, golden.arrays["logits"], atol=FORWARD)
 
 
 def test_attention_weights_agree(golden):
-    model, arrays = golden.model, golden.arrays
-    inputs, targets = tf.constant(arrays["inputs"]), tf.constant(arrays["targets"])
+    arrays = golden.arrays
     with attention.recording() as attended:
-        model(inputs, targets)
+        golden.model(*_batch(golden))
     theirs_of = {f"encoder_{i}/self_attention": f"encoder/layer_{i}/self_attention" for i in (0, 1)}
     for i in (0, 1):
         theirs_of[f"decoder_{i}/self_attention"] = f"decoder/layer_{i}/self_attention"
@@ -128,11 +124,8 @@ def test_three_updates_agree(golden, run):
 def test_learning_rates_agree(name, d_model, warmup_steps, scale, lag):
     arrays = np.load(golden_numbers.DIRECTORY / "t2t_lr.npz")
     (key,) = [k for k in arrays if k.startswith("lr/") and k.split("/")[1].split(" ")[0] == name]
+    sizes = {"d_model": d_model, "warmup_steps": warmup_steps, "scale": scale}
     for global_step, expected in zip(arrays["global_step"], arrays[key]):
         update = int(global_step) + 1 - lag
-        rate = 0.0
-        if update:
-            rate = schedule.learning_rate(
-                update, d_model=d_model, warmup_steps=warmup_steps, scale=scale
-            )
+        rate = schedule.learning_rate(update, **sizes) if update else 0.0
         assert rate == pytest.approx(float(expected), rel=1e-6)

@@ -3,13 +3,11 @@
 import pytest
 import tiny_training
 
-from t2t_lite.bin import trainer
-
 
 @pytest.fixture(scope="session")
 def trained(tiny_data, tmp_path_factory):
     """Return the output_dir of 12 steps on `tiny_data`."""
     output = tmp_path_factory.mktemp("trained")
     flags = ("--train_steps=12", "--save_checkpoints_steps=4", "--eval_frequency=6")
-    assert trainer.main(tiny_training.arguments(tiny_data, output, *flags)) == 0
+    assert tiny_training.train(tiny_data, output, *flags) == 0
     return output

@@ -1,11 +1,11 @@
-"""A model's description: its counts are the model's, and round to the paper's."""
+"""A model's description: its counts are the model's (hparams/ compares them to the paper's)."""
 
 import dataclasses
 
 import pytest
 import tiny_run
 
-from t2t_lite import config, registry
+from t2t_lite import config
 from t2t_lite.bin import trainer
 from t2t_lite.model import transformer
 from t2t_lite.train import describe
@@ -46,22 +46,6 @@ def test_counts_are_the_models(hparams):
     model = transformer.Transformer(hparams, 61, words=tiny_run.tree_task().grammar)
     expected = sum(variable.shape.num_elements() for variable in model.named_variables().values())
     assert describe.describe(hparams, 61).parameters == expected
-
-
-@pytest.mark.parametrize(
-    ("name", "millions"),
-    [
-        # Table 3, column "params"
-        ("transformer_base", 65),
-        ("transformer_base_c5", 168),
-        ("transformer_big", 213),
-    ],
-)
-def test_counts_are_near_table_3(name, millions):
-    found = describe.describe(registry.hparams(name), hparams_set=name)
-    assert found.table_3 == millions
-    # The paper's vocabulary has about 37,000 entries, and its row for big is rounded otherwise.
-    assert found.parameters / 1e6 == pytest.approx(millions, rel=0.08)
 
 
 def test_the_command_needs_no_data(capsys):

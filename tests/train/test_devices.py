@@ -32,45 +32,38 @@ def test_one_process_is_the_chief_by_tensorflows_rule(cluster, kind, index, expe
     assert count == (3 if cluster is WITH_CHIEF else 2)
 
 
-def test_a_process_alone_is_the_chief():
-    assert devices.is_chief(tf.distribute.get_strategy())
-    assert devices.num_workers(tf.distribute.get_strategy()) == 1
-
-
 @pytest.mark.parametrize("text", ["", "{}", '{"cluster": {}}', '{"cluster": {}, "task": {}}'])
-def test_no_cluster_is_one_process(monkeypatch, text):
+def test_no_cluster_is_one_process_and_it_is_the_chief(monkeypatch, text):
     monkeypatch.setenv("TF_CONFIG", text)
-    assert devices.strategy("auto").cluster_resolver is None
+    alone = devices.strategy("auto")
+    assert devices.is_chief(alone)
+    assert devices.num_workers(alone) == 1
     with pytest.raises(errors.UserError, match="multi_worker needs TF_CONFIG"):
         devices.strategy("multi_worker")
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        # Kubeflow's training operator
+def test_what_kubeflows_training_operator_writes_is_a_cluster(monkeypatch):
+    monkeypatch.setenv(
+        "TF_CONFIG",
         '{"cluster":{"worker":["t2t-lite-worker-0.default.svc:2222","t2t-lite-worker-1.default.svc'
         ':2222"]},"task":{"type":"worker","index":1},"environment":"cloud"}',
-        '{"cluster":{"chief":["a:1"],"worker":["b:1"]},"task":{"type":"chief","index":0},'
-        '"environment":"cloud"}',
-    ],
-)
-def test_what_a_cluster_writes_is_a_cluster(monkeypatch, given):
-    monkeypatch.setenv("TF_CONFIG", given)
+    )
     devices.check("multi_worker")
 
 
+def _tf_config(cluster, kind, index):
+    return json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})
+
+
 @pytest.mark.parametrize(
     "given",
     [
-        "x",
-        "[1]",
-        json.dumps({"cluster": WORKERS}),
-        json.dumps({"cluster": WORKERS, "task": {"type": "worker", "index": 2}}),
-        json.dumps({"cluster": WORKERS, "task": {"type": "worker", "index": "0"}}),
-        json.dumps({"cluster": WORKERS, "task": {"type": "evaluator", "index": 0}}),
-        json.dumps({"cluster": WITH_CHIEF, "task": {"type": "ps", "index": 0}}),
-        json.dumps({"cluster": ["a:1"], "task": {"type": "worker", "index": 0}}),
+        *("x", "[1]", json.dumps({"cluster": WORKERS})),
+        _tf_config(WORKERS, "worker", 2),
+        _tf_config(WORKERS, "worker", "0"),
+        _tf_config(WORKERS, "evaluator", 0),
+        _tf_config(WITH_CHIEF, "ps", 0),
+        _tf_config(["a:1"], "worker", 0),
     ],
 )
 def test_a_wrong_tf_config_is_one_line(monkeypatch, given):
@@ -81,20 +74,11 @@ def test_a_wrong_tf_config_is_one_line(monkeypatch, given):
 
 @pytest.mark.parametrize(
     ("capabilities", "expected"),
-    [
-        ([(8, 0)], "bfloat16"),
-        ([(9, 0), (8, 6)], "bfloat16"),
-        ([(7, 5)], "float32"),
-        ([(9, 0), (7, 0)], "float32"),
-        ([None], "float32"),
-    ],
+    [([(9, 0), (8, 0)], "bfloat16"), ([(9, 0), (7, 5)], "float32"), ([None], "float32")],
 )
 def test_bfloat16_is_for_gpus_that_multiply_it(monkeypatch, capabilities, expected):
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: capabilities)
-    monkeypatch.setattr(
-        tf.config.experimental,
-        "get_device_details",
-        lambda one: {} if one is None else {"compute_capability": one},
-    )
+    details = [{} if one is None else {"compute_capability": one} for one in capabilities]
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: details)
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda one: one)
     assert devices.precision("auto") == expected
     assert devices.precision("bfloat16") == "bfloat16"

@@ -2,8 +2,6 @@
 
 import io
 
-import pytest
-
 from t2t_lite import progress
 from t2t_lite.train import reporter
 
@@ -17,9 +15,10 @@ def _report(losses, *, seconds: float | None = 0.1):
     return stream.getvalue()
 
 
-def test_the_loss_is_a_running_mean_that_starts_unbiased():
+def test_the_loss_is_a_running_mean_that_starts_unbiased_and_forgets():
     assert "step 1/1  loss 3.000  rate 1.00e-03  1,000 tokens/s" in _report([3.0])
     assert "loss 2.50" in _report([2.0, 3.0] * 500)
+    assert "loss 3.000" in _report([2.0] * 500 + [3.0] * 1500)
 
 
 def test_a_loss_that_is_not_finite_stays_out_of_the_mean():
@@ -54,12 +53,3 @@ def test_compiling_has_one_line_and_then_a_number():
     assert first.startswith("step 1: compiled for batches of 1 x 8 tokens in 2.0 s")
     assert last.startswith("step 3/3  loss 3.000")
     assert "3 shapes compiled" in last
-
-
-def test_a_running_mean_forgets():
-    mean = reporter.RunningMean()
-    mean.add(20, 2)
-    assert mean.value == 10
-    mean.add(40, 2)
-    # 20 + 40 for 2 + 2, but what came before counts a hundredth less.
-    assert mean.value == pytest.approx((0.99 * 20 + 40) / (0.99 * 2 + 2))

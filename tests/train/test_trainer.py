@@ -14,13 +14,11 @@ import time
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tiny_training
 
 from t2t_lite import errors, registry
-from t2t_lite.bin import trainer
-from t2t_lite.data import data_dir
-from t2t_lite.run import checkpoint
+from t2t_lite.data import data_dir, shards
+from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.train import devices, evaluator
 from t2t_lite.train import trainer as trainers
 
@@ -30,52 +28,50 @@ def _start(arguments: list[str]) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def _wait_for(path: pathlib.Path, process: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 120
-    while not path.exists():
-        assert process.poll() is None, process.stdout and process.stdout.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def _weights(output: pathlib.Path) -> dict:
     return checkpoint.read_weights(checkpoint.resolve(output))
 
 
-def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
-    flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
-    flags += (f"--hparams={tiny_training.HPARAMS},max_buckets=2",)
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "whole", *flags)) == 0
-    broken = tmp_path / "broken"
-    arguments = tiny_training.arguments(tiny_data, broken, *flags)
-    for reached in (5, 20):
-        process = _start(arguments)
-        _wait_for(broken / f"ckpt-{reached}.index", process)
-        time.sleep(random.Random(reached).random() * 0.3)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert not (broken / "ckpt-40.index").exists(), "killed too late to prove anything"
-    with _start(arguments) as process:
-        output, _ = process.communicate()
-    assert process.returncode == 0, output
-    assert "WARNING" not in output  # TensorFlow's, of parts of a checkpoint that nobody asked for
-    ours, theirs = _weights(broken), _weights(tmp_path / "whole")
+def _steps(output: pathlib.Path) -> list[int]:
+    return [step for step, _ in checkpoint.list_checkpoints(output)]
+
+
+def _same_weights(one: pathlib.Path, other: pathlib.Path) -> None:
+    ours, theirs = _weights(one), _weights(other)
     assert ours.keys() == theirs.keys()
     for name, value in ours.items():
         np.testing.assert_array_equal(value, theirs[name], err_msg=name)
 
 
+def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
+    flags = ("--train_steps=40", "--save_checkpoints_steps=5", "--eval_frequency=20")
+    flags += ("--hparams=max_buckets=2",)
+    assert tiny_training.train(tiny_data, tmp_path / "whole", *flags) == 0
+    broken = tmp_path / "broken"
+    arguments = tiny_training.arguments(tiny_data, broken, *flags)
+    for reached in (5, 20):
+        with _start(arguments) as process:
+            tiny_training.wait_for(broken / f"ckpt-{reached}.index", process)
+            time.sleep(random.Random(reached).random() * 0.3)
+            process.kill()
+    assert not (broken / "ckpt-40.index").exists(), "killed too late to prove anything"
+    with _start(arguments) as process:
+        output, _ = process.communicate()
+    assert process.returncode == 0, output
+    assert "WARNING" not in output  # TensorFlow's, of parts of a checkpoint that nobody asked for
+    _same_weights(broken, tmp_path / "whole")
+
+
 def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkeypatch, capsys):
     flags = ("--train_steps=4", "--save_checkpoints_steps=2", "--eval_frequency=4")
-    arguments = tiny_training.arguments(tiny_data, tmp_path, *flags)
 
     def die(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(evaluator.Evaluator, "evaluate", die)
-        assert trainer.main(arguments) == 130
-    assert trainer.main(arguments) == 0
+        assert tiny_training.train(tiny_data, tmp_path, *flags) == 130
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 0
     assert "(best so far)" in capsys.readouterr().err
     assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-4")
 
@@ -94,12 +90,12 @@ def test_a_signal_saves_the_step_under_way_and_the_same_command_goes_on(
     flags = ["--train_steps=99", "--save_checkpoints_steps=99"]  # none but the signal's is due
     signals = (signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)
     for number, status in signals:
-        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *flags)) == status
+        assert tiny_training.train(tiny_data, tmp_path, *flags) == status
         printed = capsys.readouterr()
         assert f"stopped by {number.name}" in printed.out
         assert f"from step {done} to 99" in printed.err or not done
         done += 2
-        assert checkpoint.list_checkpoints(tmp_path)[-1][0] == done
+        assert _steps(tmp_path)[-1] == done
 
 
 def test_who_reads_the_progress_may_leave(tiny_data, tmp_path):
@@ -110,37 +106,29 @@ def test_who_reads_the_progress_may_leave(tiny_data, tmp_path):
         assert line  # "" is the end
     process.stdout.close()  # as `tee` does at Ctrl-C
     assert process.wait(timeout=60) == 141
-    assert len(checkpoint.list_checkpoints(tmp_path)) == 1
+    assert len(_steps(tmp_path)) == 1
 
 
 def test_an_interruption_changes_neither_the_last_checkpoints_nor_the_best(
     tiny_data, tmp_path, monkeypatch
 ):
     flags = ("--train_steps=5", "--save_checkpoints_steps=2", "--eval_frequency=3")
-    arguments = tiny_training.arguments(tiny_data, tmp_path, *flags, "--keep_checkpoint_max=3")
+    flags += ("--keep_checkpoint_max=3",)
 
     def stop(_, step, *__):
         return "SIGTERM" if step == 3 else None
 
     with monkeypatch.context() as patch:
         patch.setattr(trainers.Training, "_stopped_by", stop)
-        assert trainer.main(arguments) == 143
-    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 3]
+        assert tiny_training.train(tiny_data, tmp_path, *flags) == 143
+    assert _steps(tmp_path) == [2, 3]
     assert checkpoint.resolve(tmp_path / "best").endswith("ckpt-3")
-    assert trainer.main(arguments) == 0
-    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 4, 5]
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 0
+    assert _steps(tmp_path) == [2, 4, 5]
     # The end of a training stays when it is made longer.
-    assert trainer.main([*arguments, "--keep_checkpoint_max=9", "--train_steps=6"]) == 0
-    assert [step for step, _ in checkpoint.list_checkpoints(tmp_path)] == [2, 4, 5, 6]
-
-
-def test_fewer_steps_than_are_done_are_refused(tiny_data, trained, capsys):
-    arguments = tiny_training.arguments(tiny_data, trained)
-    before = (trained / "hparams.json").read_bytes()
-    assert trainer.main([*arguments, "--train_steps=11"]) == 1
-    assert "is at step 12 already, beyond --train_steps=11" in capsys.readouterr().err
-    assert (trained / "hparams.json").read_bytes() == before
-    assert trainer.main([*arguments, "--train_steps=12"]) == 0
+    longer = (*flags, "--keep_checkpoint_max=9", "--train_steps=6")
+    assert tiny_training.train(tiny_data, tmp_path, *longer) == 0
+    assert _steps(tmp_path) == [2, 4, 5, 6]
 
 
 @pytest.fixture
@@ -155,81 +143,61 @@ def no_training(monkeypatch):
         yield patch
 
 
-def test_hparams_may_be_given_more_than_once(tiny_data, tmp_path, no_training):
-    more = ["--hparams=d_ff=40", "--hparams=d_ff=48,dropout=0.2", "--train_steps=1"]
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *more)) == 1
-    hparams = json.loads((tmp_path / "hparams.json").read_text())
-    assert [hparams[name] for name in ("d_model", "d_ff", "dropout")] == [16, 48, 0.2]
-
-
 def test_an_output_dir_is_self_contained(trained):
     names = {path.name for path in trained.iterdir()}
     assert {"hparams.json", "run.json", "best", "eval"} <= names
     run = json.loads((trained / "run.json").read_text())
     assert run["problem"] == "parallel_text"
     assert (trained / run["vocabulary"]).exists()
-    assert [step for step, _ in checkpoint.list_checkpoints(trained)] == [4, 8, 12]
+    assert _steps(trained) == [4, 8, 12]
     assert any(name.startswith("events.out.tfevents") for name in names)
     assert not [name for name in names if "temp" in name or "tmp" in name]
 
 
 def test_a_start_that_failed_locks_nothing(tiny_data, tmp_path, no_training):
     """It fails when all is written but a checkpoint; then other settings are taken."""
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, "--train_steps=2")) == 1
-    assert (tmp_path / "run.json").exists()
+    settings = ["--hparams=d_ff=40", "--hparams=d_ff=48,dropout=0.2", "--train_steps=2"]
+    assert tiny_training.train(tiny_data, tmp_path, *settings) == 1
+    hparams = json.loads((tmp_path / "hparams.json").read_text())
+    assert [hparams[name] for name in ("d_model", "d_ff", "dropout")] == [16, 48, 0.2]
     no_training.undo()
-    changed = ["--train_steps=2", f"--hparams={tiny_training.HPARAMS},d_ff=40", "--random_seed=5"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *changed]) == 0
+    settings = ["--train_steps=2", "--hparams=d_ff=40", "--random_seed=5"]
+    assert tiny_training.train(tiny_data, tmp_path, *settings) == 0
     assert json.loads((tmp_path / "hparams.json").read_text())["d_ff"] == 40
     assert json.loads((tmp_path / "run.json").read_text())["random_seed"] == 5
 
 
-def test_what_an_error_advises_is_taken_by_the_same_output_dir(tiny_data, trained, tmp_path):
-    run = shutil.copytree(trained, tmp_path / "run")
-    advice = f"{tiny_training.HPARAMS},max_tokens_per_device=128,beam_size=2,averaged_checkpoints=2"
-    flags = ["--train_steps=13", f"--hparams={advice}"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, run), *flags]) == 0
-    hparams = json.loads((run / "hparams.json").read_text())
-    assert hparams["max_tokens_per_device"] == 128
-
-
 def test_the_best_stays_where_later_scores_are_of_another_kind(tiny_data, tmp_path, capsys):
-    flags = ["--train_steps=2", "--eval_sentences=4"]
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, *flags)) == 0
+    assert tiny_training.train(tiny_data, tmp_path, "--train_steps=2", "--eval_sentences=4") == 0
     before = (tmp_path / "best" / "best.json").read_bytes()
-    capsys.readouterr()
-    flags = ["--train_steps=4", "--eval_sentences=0"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+    assert tiny_training.train(tiny_data, tmp_path, "--train_steps=4") == 0
     report = capsys.readouterr().err
     assert "best was chosen by another measure (score BLEU -> loss, sentences 4 -> none" in report
-    assert "(best so far)" not in report
     assert (tmp_path / "best" / "best.json").read_bytes() == before
-    patience = ["--train_steps=6", "--eval_sentences=0", "--early_stopping_patience=1"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *patience]) == 1
+    patience = ["--train_steps=6", "--early_stopping_patience=1"]
+    assert tiny_training.train(tiny_data, tmp_path, *patience) == 1
     assert "--early_stopping_patience compares dev scores" in capsys.readouterr().err
 
 
 def test_an_empty_dev_split_has_no_best(tiny_data, tmp_path, capsys):
-    data = tmp_path / "data"
-    shutil.copytree(tiny_data, data)
+    data = shutil.copytree(tiny_data, tmp_path / "data")
     made = data_dir.read(data, registry.problem("parallel_text"))
     made.splits["dev"].update(pairs=0, lengths=[], shards=[], text=[])
     made.save()
     run = tmp_path / "run"
-    assert trainer.main(tiny_training.arguments(data, run, "--train_steps=2")) == 0
+    assert tiny_training.train(data, run, "--train_steps=2") == 0
     report = capsys.readouterr()
     assert "the dev split is empty: nothing is evaluated" in report.err
     assert "best" not in report.out
     assert not (run / "best").exists()
     patience = ["--train_steps=3", "--early_stopping_patience=1"]
-    assert trainer.main(tiny_training.arguments(data, run, *patience)) == 1
+    assert tiny_training.train(data, run, *patience) == 1
 
 
 def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
     tiny_data, tmp_path, capsys, monkeypatch
 ):
-    data, run = tmp_path / "data", tmp_path / "run"
-    shutil.copytree(tiny_data, data)
+    data, run = shutil.copytree(tiny_data, tmp_path / "data"), tmp_path / "run"
     update = trainers.Training.update
 
     def update_and_overwrite(self, step, results, **more):
@@ -243,14 +211,13 @@ def test_data_made_anew_while_it_trains_stop_it_before_they_are_saved(
 
     monkeypatch.setattr(trainers.Training, "update", update_and_overwrite)
     flags = ["--train_steps=9", "--save_checkpoints_steps=1"]
-    assert trainer.main(tiny_training.arguments(data, run, *flags)) == 1
+    assert tiny_training.train(data, run, *flags) == 1
     assert "were made anew while the training was at work, step 4 is" in capsys.readouterr().err
-    assert [step for step, _ in checkpoint.list_checkpoints(run)] == [1, 2, 3]
+    assert _steps(run) == [1, 2, 3]
 
 
 def test_a_shard_that_goes_while_it_trains_is_named(tiny_data, tmp_path, capsys, monkeypatch):
-    data = tmp_path / "data"
-    shutil.copytree(tiny_data, data)
+    data = shutil.copytree(tiny_data, tmp_path / "data")
     resume = trainers.Training._resume
 
     def resume_and_remove(self, stack):
@@ -259,52 +226,34 @@ def test_a_shard_that_goes_while_it_trains_is_named(tiny_data, tmp_path, capsys,
         return resume(self, stack)
 
     monkeypatch.setattr(trainers.Training, "_resume", resume_and_remove)
-    assert trainer.main(tiny_training.arguments(data, tmp_path / "run", "--train_steps=9")) == 1
+    assert tiny_training.train(data, tmp_path / "run", "--train_steps=9") == 1
     (line,) = [x for x in capsys.readouterr().err.splitlines() if "lacks" in x]
     assert "parallel_text-train-00000-of-00001" in line
 
 
-def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, tmp_path, capsys):
-    flags = ["--train_steps=100000", "--save_checkpoints_steps=5"]
-    first = _start(tiny_training.arguments(tiny_data, tmp_path, *flags))
-    try:
-        _wait_for(tmp_path / "ckpt-5.index", first)
-        before = (tmp_path / "run.json").read_bytes()
-        assert trainer.main(tiny_training.arguments(tiny_data, tmp_path, flags[0])) == 1
-        (line,) = capsys.readouterr().err.splitlines()
-        assert f"another process is at work in {tmp_path} (process {first.pid} on " in line
-    finally:
-        first.kill()
-        first.communicate()
-    last = checkpoint.list_checkpoints(tmp_path)[-1][0]
-    assert (
-        trainer.main(tiny_training.arguments(tiny_data, tmp_path, f"--train_steps={last + 1}")) == 0
-    )
-    assert (tmp_path / "run.json").read_bytes() == before
+def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, trained, capsys):
+    with output_dir.only_one(trained):
+        assert tiny_training.train(tiny_data, trained, "--train_steps=13") == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"another process is at work in {trained} (process " in line
 
 
 def test_a_deterministic_run_goes_on_from_one_that_is_not_and_ends_the_same(tiny_data, tmp_path):
     for name, steps in (("plain", 4), ("continued", 2)):
-        arguments = tiny_training.arguments(tiny_data, tmp_path / name, f"--train_steps={steps}")
-        assert trainer.main(arguments) == 0
-    with _start([*arguments, "--train_steps=4", "--deterministic"]) as process:  # for all of it
+        assert tiny_training.train(tiny_data, tmp_path / name, f"--train_steps={steps}") == 0
+    flags = ["--train_steps=4", "--deterministic"]  # for all of a process
+    with _start(tiny_training.arguments(tiny_data, tmp_path / "continued", *flags)) as process:
         output, _ = process.communicate(timeout=120)
     assert process.returncode == 0, output
-    other = _weights(tmp_path / "continued")
-    for name, value in _weights(tmp_path / "plain").items():
-        np.testing.assert_array_equal(value, other[name], err_msg=name)
+    _same_weights(tmp_path / "continued", tmp_path / "plain")
 
 
 def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys, no_training):
-    flags = ["--train_steps=1", f"--hparams={tiny_training.HPARAMS},max_length=12"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 1
+    flags = ["--train_steps=1", "--hparams=max_length=12"]
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 1
     (line,) = [x for x in capsys.readouterr().err.splitlines() if x.endswith("left out")]
-    problem = registry.problem("parallel_text")
-    longest = []
-    for path in data_dir.read(tiny_data, problem).shards("train"):
-        for record in tf.data.TFRecordDataset(str(path)):
-            features = tf.train.Example.FromString(record.numpy()).features.feature
-            longest.append(max(len(features[key].int64_list.value) for key in features))
+    paths = data_dir.read(tiny_data, registry.problem("parallel_text")).shards("train")
+    longest = [max(map(len, pair.values())) for pair in shards.read_examples(paths)]
     assert line.startswith(f"{sum(length > 12 for length in longest)} training pairs")
 
 
@@ -312,79 +261,62 @@ def test_pairs_that_are_too_long_are_counted(tiny_data, tmp_path, capsys, no_tra
 def test_bfloat16_that_the_hardware_lacks_is_said(
     tiny_data, tmp_path, capsys, no_training, hardware
 ):
-    no_training.setattr(
-        devices, "precision", lambda choice: hardware if choice == "auto" else choice
-    )
-    flags = ["--train_steps=1", "--precision=bfloat16"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 1
+    no_training.setattr(devices, "precision", {"auto": hardware, "bfloat16": "bfloat16"}.get)
+    assert tiny_training.train(tiny_data, tmp_path, "--precision=bfloat16") == 1
     said = "this hardware has no bfloat16" in capsys.readouterr().err
     assert said == (hardware == "float32")
 
 
 def test_early_stopping(tiny_data, tmp_path, capsys):
     # A rate of nearly nothing: the dev score never gets better than at the first evaluation.
-    flags = ["--train_steps=50", "--eval_frequency=2", "--early_stopping_patience=2"]
-    flags += [f"--hparams={tiny_training.HPARAMS},learning_rate_scale=1e-12"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
-    assert "stopped by patience" in capsys.readouterr().out
-    assert checkpoint.list_checkpoints(tmp_path)[-1][0] == 6
+    flags = ["--train_steps=50", "--eval_frequency=2", "--hparams=learning_rate_scale=1e-12"]
     # The same command changes nothing more; with more patience it goes on.
-    for patience, last in ((2, 6), (3, 8)):
-        flags[2] = f"--early_stopping_patience={patience}"
-        assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
+    for patience, last in ((2, 6), (2, 6), (3, 8)):
+        flags.append(f"--early_stopping_patience={patience}")
+        assert tiny_training.train(tiny_data, tmp_path, *flags) == 0
         assert "stopped by patience" in capsys.readouterr().out
-        assert checkpoint.list_checkpoints(tmp_path)[-1][0] == last
+        assert _steps(tmp_path)[-1] == last
     shutil.rmtree(tmp_path / "best")  # the best is to be chosen anew
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 0
-    assert checkpoint.list_checkpoints(tmp_path)[-1][0] > 8
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 0
+    assert _steps(tmp_path)[-1] > 8
 
 
 def test_an_infinite_loss_stops_with_the_batch_and_keeps_the_weights(tiny_data, tmp_path, capsys):
     flags = ["--train_steps=30", "--save_checkpoints_steps=1", "--eval_frequency=100"]
-    flags += [f"--hparams={tiny_training.HPARAMS},learning_rate_scale=1e30"]
-    assert trainer.main([*tiny_training.arguments(tiny_data, tmp_path), *flags]) == 1
+    flags.append("--hparams=learning_rate_scale=1e30")
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 1
     error = capsys.readouterr().err
     assert "gradient norm" in error
     assert "not-finite-" in error
     (batch,) = tmp_path.glob("not-finite-*.txt")
     assert "\t" in batch.read_text("utf-8")
-    step = int(batch.stem.removeprefix("not-finite-"))
-    assert [found for found, _ in checkpoint.list_checkpoints(tmp_path)] == list(range(1, step))
+    assert _steps(tmp_path) == list(range(1, int(batch.stem.removeprefix("not-finite-"))))
     assert all(np.isfinite(value).all() for value in _weights(tmp_path).values())
 
 
 def test_results_that_are_looked_at_late_change_nothing(tiny_data, tmp_path, monkeypatch, capsys):
     """As on a GPU, which need not wait for the host: not where steps are left out, and not where
     these are one too many."""
-    flags = ["--train_steps=25", "--eval_sentences=0", "--max_skipped_steps=24"]
-    flags += [
-        "--save_checkpoints_steps=100",
-        f"--hparams={tiny_training.HPARAMS},learning_rate_scale=1e30",
-    ]
-    reports = {}
+    flags = ["--train_steps=25", "--save_checkpoints_steps=100", "--max_skipped_steps=24"]
+    flags.append("--hparams=learning_rate_scale=1e30")
+    reports = []
     for together in (1, 10):
         monkeypatch.setattr(devices, "steps_between_fetches", lambda: together)  # noqa: B023
         run = tmp_path / str(together)
-        assert trainer.main(tiny_training.arguments(tiny_data, run, *flags)) == 0
+        assert tiny_training.train(tiny_data, run, *flags) == 0
         captured = capsys.readouterr()
-        skipped = re.findall(r"step \d+: loss .*, gradient norm \S+;", captured.err)
-        assert re.search(rf"\n{len(skipped)} steps without a finite gradient", captured.out)
+        skipped = re.findall(r"step (\d+): loss (.*), gradient norm (\S+);", captured.err)
+        assert re.search(rf"\n{len(skipped)} steps with a NaN or infinite gradient", captured.out)
         batches = {path.name: path.read_bytes() for path in run.glob("not-finite-*.txt")}
         assert len(batches) == len(skipped) > 10
-        reports[together] = skipped, batches
-    assert reports[1] == reports[10]
-    for name, value in _weights(tmp_path / "1").items():
-        np.testing.assert_array_equal(value, _weights(tmp_path / "10")[name], err_msg=name)
-    few = [*flags, "--max_skipped_steps=3"]
-    assert trainer.main(tiny_training.arguments(tiny_data, tmp_path / "few", *few)) == 1
-    assert {path.name for path in (tmp_path / "few").glob("not-finite-*.txt")} == {
-        name for name in reports[1][1] if name in sorted(reports[1][1], key=_number)[:4]
-    }
-    assert not checkpoint.list_checkpoints(tmp_path / "few")
-
-
-def _number(name: str) -> int:
-    return int(re.findall(r"\d+", name)[0])
+        reports.append((skipped, batches))
+    assert reports[0] == reports[1]
+    _same_weights(tmp_path / "1", tmp_path / "10")
+    few = tmp_path / "few"
+    assert tiny_training.train(tiny_data, few, *flags, "--max_skipped_steps=3") == 1
+    expected = {f"not-finite-{step}.txt" for step, *_ in skipped[:4]}
+    assert {path.name for path in few.glob("not-finite-*.txt")} == expected
+    assert not _steps(few)
 
 
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
@@ -407,11 +339,9 @@ def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
     assert names[0] == "1"
     assert "ckpt-2.index" in names
     assert not any("temp" in name for name in names)
-    lines = [line for line in done.stderr.splitlines() if "cannot write" in line]
-    assert [line.partition(": ")[2] for line in lines] == [
-        f"cannot write the checkpoint of step 4 to {output}: No space left on device; "
-        "earlier checkpoints are intact: free space and start the same command again"
-    ]
+    (line,) = [line for line in done.stderr.splitlines() if "cannot write" in line]
+    assert f"cannot write the checkpoint of step 4 to {output}: No space left on device; " in line
+    assert "earlier checkpoints are intact: free space and start the same command again" in line
     assert "from step 2 to 8" in done.stderr
     assert after.split()[0] == "0"
     assert "ckpt-8.index" in after.split()
@@ -428,18 +358,10 @@ def test_out_of_memory_names_the_batch_and_what_to_lower(tiny_data, tmp_path):
         "resource.setrlimit(resource.RLIMIT_AS, (limit, limit))\n"
         "sys.exit(trainer.main(sys.argv))"
     )
-    flags = [
-        "--train_steps=2",
-        f"--hparams={tiny_training.HPARAMS.replace('d_ff=32', 'd_ff=800000')}",
-    ]
-    arguments = [
-        sys.executable,
-        "-c",
-        code,
-        *tiny_training.arguments(tiny_data, tmp_path / "run", *flags)[1:],
-    ]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    flags = ["--train_steps=2", "--hparams=d_ff=800000"]
+    _, *arguments = tiny_training.arguments(tiny_data, tmp_path / "run", *flags)
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    lines = [line for line in done.stderr.splitlines() if "out of memory" in line]
-    assert len(lines) == 1
-    assert re.search(r"at step 1 with a batch of \d+ x \d+ .*lower max_tokens_per_device", lines[0])
+    (line,) = [line for line in done.stderr.splitlines() if "out of memory" in line]
+    assert re.search(r"at step 1 with a batch of \d+ x \d+ .*lower max_tokens_per_device", line)
