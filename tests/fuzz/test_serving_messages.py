@@ -68,7 +68,8 @@ _ANSWERS = [
 def test_a_rest_answer_is_read_or_refused(status, body):
     answer = status, body.decode("utf-8", "replace")
     translator = client.Client("127.0.0.1:1", "ende", rest=True, retries=0)
-    with mock.patch.object(client.Rest, "_post", return_value=answer), inputs.answered():
+    post = mock.patch.object(client.Rest, "_post", return_value=answer)
+    with post, translator, inputs.answered():
         (one,) = translator.translate(["A dog runs."])
         assert isinstance(one.text, str)
         assert all(isinstance(score, float | int) for score in one.scores)

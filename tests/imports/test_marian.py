@@ -92,10 +92,8 @@ def test_what_cannot_be_imported_is_named_in_a_line(refused, tmp_path, setting, 
 def test_a_damaged_or_hostile_file_gives_one_line(refused, tmp_path, damage):
     marian_numbers.write(tmp_path)
     path = tmp_path / "model.npz"
-    data, touch = (
-        path.read_bytes(),
-        np.array([foreign_numbers.Call(open, f"{tmp_path}/hacked", "w")], object),
-    )
+    data = path.read_bytes()
+    touch = np.array([foreign_numbers.Call(open, f"{tmp_path}/hacked", "w")], object)
     arrays: dict[str, Any] = dict(np.load(path))
     if damage in ("cut", "empty", "text"):
         path.write_bytes({"cut": data[: len(data) // 2], "empty": b"", "text": b"hello"}[damage])
