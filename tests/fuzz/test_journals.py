@@ -61,6 +61,17 @@ def test_a_damaged_journal_has_an_output_for_every_line(folder, data):
         assert outputs and len(outputs) == len(_LINES)  # noqa: PT018
 
 
+@given(st.data())
+def test_a_cut_anywhere_and_a_block_of_zeros_cost_no_output(folder, data):
+    content = _partial(folder)
+    start, end = sorted(data.draw(st.integers(0, len(content))) for _ in range(2))
+    tail = data.draw(st.sampled_from([b"", b"\0" * 50, b"\xff\xfe", b"\n", b"[1, "]))
+    zeros = content[:start] + b"\0" * (end - start) + content[end:]
+    for damaged in (content[:start] + tail, zeros):
+        with inputs.answered():
+            assert _resumed(folder, damaged) == [line.upper() for line in _LINES]
+
+
 _some_lines = st.lists(st.text(max_size=3), max_size=8)
 
 

@@ -11,13 +11,14 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
 import tiny_training
 
 from t2t_lite import errors, registry
-from t2t_lite.data import data_dir, shards
+from t2t_lite.data import buckets, data_dir, manifest, shards
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.train import devices, evaluator
 from t2t_lite.train import trainer as trainers
@@ -236,6 +237,15 @@ def test_a_second_trainer_in_the_output_dir_is_refused(tiny_data, trained, capsy
         assert tiny_training.train(tiny_data, trained, "--train_steps=13") == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert f"another process is at work in {trained} (process " in line
+
+
+def test_a_training_reads_the_manifest_and_chooses_buckets_once(tiny_data, tmp_path, monkeypatch):
+    counted = [mock.Mock(wraps=function) for function in (manifest.read, buckets.choose)]
+    monkeypatch.setattr(manifest, "read", counted[0])
+    monkeypatch.setattr(buckets, "choose", counted[1])
+    flags = ["--train_steps=3", "--eval_frequency=1", "--eval_sentences=2"]
+    assert tiny_training.train(tiny_data, tmp_path / "run", *flags) == 0
+    assert [function.call_count for function in counted] == [1, 1]
 
 
 def test_a_deterministic_run_goes_on_from_one_that_is_not_and_ends_the_same(tiny_data, tmp_path):
