@@ -120,46 +120,60 @@ def sides(pieces: Sequence[Sequence[str]], *, pad: str | None, eos: str, unk: st
     return Sides(numberings[0], numberings[-1])
 
 
+def floats(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return values as float32; UserError where one is of another kind."""
+    for name, value in values.items():
+        if value.dtype.kind != "f" and value.dtype.name != "bfloat16":
+            raise errors.UserError(
+                f"the model cannot be imported: {name} holds no floats but {value.dtype}: give it "
+                "as it was before it was quantized"
+            )
+    return {name: np.asarray(value).astype(np.float32) for name, value in values.items()}
+
+
 def hparams(
-    weights: Mapping[str, np.ndarray],
-    sides: Sides,
-    *,
-    num_heads: int,
-    hidden: str,
-    parts: Mapping[str, Any],
-    **others: Any,
+    weights: Mapping[str, np.ndarray], *, num_heads: int, parts: Mapping[str, Any], **others: Any
 ) -> config.HParams:
     """Return the hparams of converted weights.
 
     Args:
       weights: by their names here.
-      sides: the vocabularies.
       num_heads: of every attention.
-      hidden: the framework's name of the first layer's first feed-forward matrix.
-      parts: fields of config.ImportedModel.
-      others: fields of HParams that the weights' shapes do not tell.
+      parts: fields of config.ImportedModel that the weights do not tell.
+      others: fields of HParams that they do not tell.
 
-    Raises UserError where the matrix is missing, and where the heads do not divide the width.
+    Raises UserError where a matrix is missing, and where the heads do not divide the others.
     """
-    d_model = weights["embedding/matrix"].shape[1]
-    if d_model % num_heads:
-        raise errors.UserError(f"{num_heads} heads do not divide a width of {d_model}")
-    kernel = weights.get("encoder_0/feed_forward/kernel_1")
-    if kernel is None or kernel.ndim != 2:
-        raise errors.UserError(f"the model cannot be imported: it lacks {hidden}")
+
+    def shape(name: str) -> tuple[int, int]:
+        if name not in weights or weights[name].ndim != 2:
+            raise errors.UserError(f"the model cannot be imported: it lacks the matrix {name}")
+        return weights[name].shape
+
+    keys = shape("decoder_0/cross_attention/q")[1]
+    values = shape("decoder_0/cross_attention/output")[0]
+    if keys % num_heads or values % num_heads or not keys or not values:
+        raise errors.UserError(
+            f"{num_heads} heads do not divide queries of {keys} and values of {values}: give the "
+            "model's --num_heads"
+        )
     sizes: dict[str, Any] = dict(
-        d_model=d_model,
-        d_ff=kernel.shape[1],
+        d_model=shape("embedding/matrix")[1],
+        d_ff=shape("encoder_0/feed_forward/kernel_1")[1],
         num_heads=num_heads,
-        d_k=d_model // num_heads,
-        d_v=d_model // num_heads,
+        d_k=keys // num_heads,
+        d_v=values // num_heads,
         num_encoder_layers=imported.num_layers(weights, "encoder"),
         num_decoder_layers=imported.num_layers(weights, "decoder"),
         position_encoding="sinusoid_t2t",
         embeddings="separate" if "softmax/matrix" in weights else "shared",
         vocab_multiple=1,
         imported=config.ImportedModel(
-            source_vocab_size=sides.source_vocab_size, attention_bias=True, **parts
+            attention_bias="decoder_0/cross_attention/q_bias" in weights,
+            logits_bias=LOGITS_BIAS in weights,
+            source_vector="source_vector/vector" in weights,
+            start_vector="start_vector/vector" in weights,
+            **parts,
         ),
     )
     return config.HParams(**{**sizes, **others})

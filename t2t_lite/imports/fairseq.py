@@ -98,7 +98,7 @@ def read(
     """
     path = _model_path(pathlib.Path(model))
     content = torch_checkpoint.load(path)
-    arrays, settings = _arrays(content["model"]), _settings(content)
+    settings = _settings(content)
     conversion.refuse(settings, _ONLY)
     folders = [path.parent]
     if isinstance(settings.get("data"), str):
@@ -108,7 +108,7 @@ def read(
     files = piece_files.find(vocab, folders, dictionaries="dict*.txt", names=names)
     pieces = piece_files.pieces(files.dictionaries, _dictionary)
     sides = conversion.sides(pieces, pad="<pad>", eos="</s>", unk="<unk>")
-    weights = convert(arrays, sides)
+    weights = convert(conversion.floats(_present_names(content["model"])), sides)
     return imported.Imported(
         hparams=_to_hparams(weights, settings, sides, num_heads),
         weights=weights,
@@ -122,12 +122,12 @@ def read(
 
 
 def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[str, np.ndarray]:
-    """Map {fairseq's name: array} to {name in `Transformer.named_variables`: array}.
+    """Map {fairseq's name since 2019: array} to {name in `Transformer.named_variables`: array}.
 
     Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
     `sides`.
     """
-    renamed = _NAMES.renamed(_present_names(arrays))
+    renamed = _NAMES.renamed(arrays)
     weights = {name: value.T if "/kernel" in name else value for name, value in renamed.items()}
     return conversion.completed(weights, sides, start="</s>")
 
@@ -164,10 +164,13 @@ def _to_hparams(
     activation = conversion.activation(settings.get("activation_fn", "relu"))
     return conversion.hparams(
         weights,
-        sides,
         num_heads=heads,
-        hidden="encoder.layers.0.fc1",
-        parts=dict(activation=activation, first_position=2, start_vector=True, norm_epsilon=1e-5),
+        parts=dict(
+            source_vocab_size=sides.source_vocab_size,
+            activation=activation,
+            first_position=2,
+            norm_epsilon=1e-5,
+        ),
         pre_norm=_is_pre_norm(weights, settings),
         **_training(settings, weights["embedding/matrix"].shape[1]),
     )
@@ -228,16 +231,6 @@ def _model_path(path: pathlib.Path) -> pathlib.Path:
     if len(found) != 1:
         raise errors.UserError(f"{path} holds {len(found)} models *.pt: give one as --model")
     return found[0]
-
-
-def _arrays(model: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the model's arrays as float32."""
-    for name, value in model.items():
-        if value.dtype.kind != "f" and not _COMPUTED.match(name):
-            raise errors.UserError(
-                f"the model cannot be imported: {name} holds {value.dtype}, not floats"
-            )
-    return {name: np.asarray(value, np.float32) for name, value in model.items()}
 
 
 def _settings(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,20 +109,8 @@ def _check(imported: Imported) -> None:
     """Raise UserError for weights that are missing, too many, of other shapes or no numbers."""
     with tf.device("CPU"):
         model = transformer.Transformer(imported.hparams, imported.vocab_size)
-    expected = {name: tuple(v.shape) for name, v in model.named_variables().items()}
-    for names, problem in (
-        (expected.keys() - imported.weights.keys(), "it lacks"),
-        (imported.weights.keys() - expected.keys(), "it has beside a Transformer's weights"),
-    ):
-        if names:
-            more = f" and {len(names) - 1} more weights" if len(names) > 1 else ""
-            raise errors.UserError(f"the model cannot be imported: {problem} {min(names)}{more}")
-    for name, shape in expected.items():
-        weights = imported.weights[name]
-        if weights.shape != shape:
-            raise errors.UserError(
-                f"the model cannot be imported: {name} has the shape {weights.shape}, expected "
-                f"{shape}"
-            )
+    if reason := checkpoint.misfit(imported.weights, model.named_variables()):
+        raise errors.UserError(f"the model cannot be imported: it {reason}")
+    for name, weights in imported.weights.items():
         if not np.isfinite(weights).all():
             raise errors.UserError(f"the model cannot be imported: {name} is not all finite")

@@ -93,10 +93,13 @@ def read(
     path = _model_path(pathlib.Path(model))
     arrays = _arrays(path)
     settings = _settings(arrays.pop(_SETTINGS, None), path)
-    _refuse(settings)
+    for setting, allowed in _ONLY.items():
+        value = settings.get(setting, allowed[0])
+        if value not in allowed:
+            raise errors.UserError(f"the model cannot be imported: it has {setting}: {value!s:.60}")
     name, pieces, spm = _vocabulary(vocab, path.parent)
     sides = conversion.sides(pieces, pad=None, eos=marian_yaml.EOS, unk=marian_yaml.UNK)
-    weights = convert(arrays, sides)
+    weights = convert(conversion.floats(arrays), sides)
     return imported.Imported(
         hparams=_to_hparams(weights, settings, sides),
         weights=weights,
@@ -141,10 +144,8 @@ def _to_hparams(
     activation = conversion.activation(settings.get("transformer-ffn-activation", "swish"))
     return conversion.hparams(
         weights,
-        sides,
         num_heads=number("transformer-heads"),
-        hidden="encoder_l1_ffn_W1",
-        parts=dict(activation=activation, logits_bias=True),
+        parts=dict(source_vocab_size=sides.source_vocab_size, activation=activation),
         pre_norm=_is_pre_norm(settings),
         # Weights that are missing would make a smaller model.
         num_encoder_layers=number("enc-depth"),
@@ -177,22 +178,15 @@ def _model_path(path: pathlib.Path) -> pathlib.Path:
 
 
 def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Return the arrays of a .npz as float32, its settings as they are."""
+    """Return the arrays of a .npz, its settings among them."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            return {name: file[name] for name in file.files}
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no model {path}") from error
     except (*_DAMAGE, AttributeError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise errors.UserError(f"cannot read the model {path}: {reason}") from error
-    for name, value in arrays.items():
-        if name != _SETTINGS and value.dtype.kind != "f":
-            raise errors.UserError(
-                f"the model cannot be imported: {name} holds {value.dtype}, not floats: give the "
-                "model as it was before it was made smaller"
-            )
-    return {n: v if n == _SETTINGS else v.astype(np.float32) for n, v in arrays.items()}
 
 
 def _settings(content: np.ndarray | None, path: pathlib.Path) -> dict[str, str]:
@@ -202,13 +196,6 @@ def _settings(content: np.ndarray | None, path: pathlib.Path) -> dict[str, str]:
     text = content.tobytes().rstrip(b"\0").decode("utf-8", "replace")
     pairs = (line.partition(": ") for line in text.split("\n") if not line.startswith((" ", "-")))
     return {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
-
-
-def _refuse(settings: Mapping[str, str]) -> None:
-    for name, allowed in _ONLY.items():
-        value = settings.get(name, allowed[0])
-        if value not in allowed:
-            raise errors.UserError(f"the model cannot be imported: it has {name}: {value!s:.60}")
 
 
 def _vocabulary(

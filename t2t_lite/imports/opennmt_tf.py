@@ -17,6 +17,7 @@ import numpy as np
 
 from t2t_lite import config, errors
 from t2t_lite.imports import conversion, imported, piece_files, tensorflow_checkpoint
+from t2t_lite.run import checkpoint
 
 _BLANK, _START, _END, _UNK = "<blank>", "<s>", "</s>", "<unk>"
 _VARIABLE = re.compile(r"^model/(.+)/\.ATTRIBUTES/VARIABLE_VALUE$")
@@ -154,10 +155,10 @@ def _arrays(prefix: pathlib.Path) -> dict[str, np.ndarray]:
     def is_wanted(name: str) -> bool:
         return bool(_VARIABLE.match(name)) and ".OPTIMIZER_SLOT" not in name
 
-    tensors = tensorflow_checkpoint.tensors(prefix, is_wanted)
+    tensors = checkpoint.tensors(str(prefix), is_wanted)
     if not tensors:
         raise errors.UserError(f"{prefix} is no checkpoint of OpenNMT-tf 2: it has no model/...")
-    return tensorflow_checkpoint.floats({_VARIABLE.sub(r"\1", n): v for n, v in tensors.items()})
+    return conversion.floats({_VARIABLE.sub(r"\1", n): v for n, v in tensors.items()})
 
 
 def _settings(folder: pathlib.Path) -> dict[str, Any]:
@@ -211,14 +212,11 @@ def _to_hparams(
     activation = str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
     return conversion.hparams(
         weights,
-        sides,
         num_heads=heads,
-        hidden="the encoder's first layer",
         parts=dict(
+            source_vocab_size=sides.source_vocab_size,
             activation=conversion.activation(activation),
-            logits_bias="logits_bias/vector" in weights,
             first_position=1,
-            start_vector=True,
             source_eos=False,
             norm_epsilon=1e-3,
         ),

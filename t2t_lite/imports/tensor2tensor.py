@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from t2t_lite import config, errors
+from t2t_lite import errors
 from t2t_lite.imports import conversion, imported, tensorflow_checkpoint
+from t2t_lite.run import checkpoint
 from t2t_lite.text import any_vocabulary, t2t_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
@@ -104,12 +105,13 @@ def read(
     """
     prefix = tensorflow_checkpoint.prefix(pathlib.Path(model))
     flags, values = _flags(prefix.parent), _hparams(prefix.parent)
-    _refuse(flags, values)
-    tensors = tensorflow_checkpoint.tensors(prefix, _is_wanted)
+    kind = flags.get("model", "transformer")
+    if kind != "transformer":
+        raise errors.UserError(f"a model {kind} cannot be imported, only a transformer")
+    conversion.refuse(values, _ONLY)
+    tensors = checkpoint.tensors(str(prefix), _is_wanted)
     own = {name: value for name, value in tensors.items() if not _TRAINING.search(name)}
-    weights = convert(
-        tensorflow_checkpoint.floats(own), target_space=_target_space(tensors, target_space)
-    )
+    weights = convert(conversion.floats(own), target_space=_target_space(tensors, target_space))
     path = _vocabulary_path(vocab, prefix.parent, flags)
     vocabulary = _vocabulary(path)
     rows = _one_vocabulary(weights)
@@ -121,8 +123,14 @@ def read(
     hparams_set = flags.get("hparams_set", "transformer")
     heads = num_heads or _num_heads(hparams_set, flags, values, prefix)
     return imported.Imported(
-        hparams=_to_hparams(
-            weights, values, num_heads=heads, vocab_multiple=1 if rows == vocabulary.size else rows
+        hparams=conversion.hparams(
+            weights,
+            num_heads=heads,
+            parts={},
+            pre_norm=_is_pre_norm(weights, values),
+            vocab_multiple=1 if rows == vocabulary.size else rows,
+            extra_length=100,
+            **_training(values),
         ),
         weights=weights,
         vocabulary_name=path.name,
@@ -245,14 +253,6 @@ def _hparams(folder: pathlib.Path) -> dict[str, Any]:
     return values
 
 
-def _refuse(flags: Mapping[str, str], values: Mapping[str, Any]) -> None:
-    """Raise UserError that names what no Transformer here can do."""
-    model = flags.get("model", "transformer")
-    if model != "transformer":
-        raise errors.UserError(f"a model {model} cannot be imported, only a transformer")
-    conversion.refuse(values, _ONLY)
-
-
 def _num_heads(
     hparams_set: str, flags: Mapping[str, str], values: Mapping[str, Any], prefix: pathlib.Path
 ) -> int:
@@ -267,28 +267,7 @@ def _num_heads(
     return heads
 
 
-def _to_hparams(
-    weights: Mapping[str, np.ndarray],
-    values: Mapping[str, Any],
-    *,
-    num_heads: int,
-    vocab_multiple: int,
-) -> config.HParams:
-    """Return sizes as the weights have them, and what hparams.json says of the training."""
-
-    def shape(name: str) -> tuple[int, int]:
-        if name not in weights or weights[name].ndim != 2:
-            raise errors.UserError(f"the model cannot be imported: it lacks the matrix {name}")
-        return weights[name].shape
-
-    d_model = shape("embedding/matrix")[1]
-    keys = shape("decoder_0/cross_attention/q")[1]
-    head_values = shape("decoder_0/cross_attention/output")[0]
-    if keys % num_heads or head_values % num_heads or not keys or not head_values:
-        raise errors.UserError(
-            f"{num_heads} heads do not divide queries of {keys} and values of {head_values}: give "
-            "the model's --num_heads"
-        )
+def _is_pre_norm(weights: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> bool:
     pre_norm = "decoder_norm/scale" in weights
     sequence = values.get("layer_preprocess_sequence")
     if sequence is not None and pre_norm != (sequence == "n"):
@@ -296,22 +275,7 @@ def _to_hparams(
             "the model cannot be imported: it has another order of norms and residuals "
             f"(layer_preprocess_sequence={sequence!r})"
         )
-    return config.HParams(
-        d_model=d_model,
-        d_ff=shape("encoder_0/feed_forward/kernel_1")[1],
-        num_heads=num_heads,
-        d_k=keys // num_heads,
-        d_v=head_values // num_heads,
-        num_encoder_layers=imported.num_layers(weights, "encoder"),
-        num_decoder_layers=imported.num_layers(weights, "decoder"),
-        position_encoding="sinusoid_t2t",
-        pre_norm=pre_norm,
-        embeddings="separate" if "softmax/matrix" in weights else "shared",
-        imported=config.ImportedModel(source_vector="source_vector/vector" in weights),
-        vocab_multiple=vocab_multiple,
-        extra_length=100,
-        **_training(values),
-    )
+    return pre_norm
 
 
 def _training(values: Mapping[str, Any]) -> dict[str, Any]:

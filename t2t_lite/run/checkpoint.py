@@ -169,13 +169,13 @@ def separate(checkpoint_paths: str) -> list[str]:
 
 def identity_of(prefix: str) -> identities.Identity:
     """Return what a checkpoint's weights mean; UserError where it does not say it."""
-    reader = _read(prefix, tf.train.load_checkpoint)
-    if not reader.has_tensor(_IDENTITY):
+    found = tensors(prefix, lambda name: name == _IDENTITY)
+    if not found:
         raise errors.UserError(
             f"{prefix} is not a checkpoint of t2t-lite (it has no identity); t2t-lite-import reads "
             "those of other frameworks"
         )
-    return identities.from_text(reader.get_tensor(_IDENTITY).decode("utf-8"))
+    return identities.from_text(found[_IDENTITY].decode("utf-8"))
 
 
 def check_identity(prefix: str, expected: identities.Identity) -> None:
@@ -196,21 +196,26 @@ def restore_weights(
     where the checkpoint's weights are not of this identity.
     """
     values = read_weights(prefix)
+    if reason := misfit(values, variables):
+        raise errors.UserError(f"{prefix} {reason}: it is of another model")
+    check_identity(prefix, identity)
+    for name, variable in variables.items():
+        variable.assign(tf.cast(values[name], variable.dtype))
+
+
+def misfit(values: Mapping[str, Any], variables: Mapping[str, tf.Variable]) -> str:
+    """Return why arrays are not a model's weights, "" where they are: "lacks decoder_0/x"."""
     for names, verb in (
         (variables.keys() - values.keys(), "lacks"),
         (values.keys() - variables.keys(), "has beside the model's own"),
     ):
         if names:
             more = f" and {len(names) - 1} more weights" if len(names) > 1 else ""
-            raise errors.UserError(f"{prefix} {verb} {min(names)}{more}: it is of another model")
+            return f"{verb} {min(names)}{more}"
     for name, variable in variables.items():
         if values[name].shape != tuple(variable.shape):
-            raise errors.UserError(
-                f"{prefix}: {name} has shape {values[name].shape}, expected {variable.shape}"
-            )
-    check_identity(prefix, identity)
-    for name, variable in variables.items():
-        variable.assign(tf.cast(values[name], variable.dtype))
+            return f"does not fit: {name} has shape {values[name].shape}, expected {variable.shape}"
+    return ""
 
 
 def restore_fitting_weights(
@@ -234,16 +239,20 @@ def restore_fitting_weights(
 
 def read_weights(prefix: str) -> dict[str, Any]:
     """Return {name: array} of the weights in a checkpoint, without optimizer and data state."""
+    found = tensors(prefix, lambda key: key.startswith("model/"))
+    return {_unescape(key): value for key, value in found.items()}
 
-    def read(prefix: str) -> dict[str, Any]:
+
+def tensors(prefix: str, is_wanted: Callable[[str], object]) -> dict[str, Any]:
+    """Return the tensors that are wanted of any checkpoint of TensorFlow; UserError where it is
+    damaged."""
+    try:
         reader = tf.train.load_checkpoint(prefix)
-        return {
-            _unescape(key): reader.get_tensor(key)
-            for key in reader.get_variable_to_shape_map()
-            if key.startswith("model/")
-        }
-
-    return _read(prefix, read)
+        wanted = sorted(filter(is_wanted, reader.get_variable_to_shape_map()))
+        return {name: reader.get_tensor(name) for name in wanted}
+    except (*_DAMAGE, OSError) as error:
+        reason = str(error).partition("\n")[0]
+        raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
 
 
 def write_weights(prefix: str, weights: Mapping[str, Any], identity: identities.Identity) -> None:
@@ -287,15 +296,6 @@ def fingerprint(prefix: str) -> str:
     It is made from the index, which has a checksum of every tensor.
     """
     return hashlib.sha256(pathlib.Path(f"{prefix}.index").read_bytes()).hexdigest()[:16]
-
-
-def _read(prefix: str, read: Callable[[str], Any]) -> Any:
-    """Return read(prefix); UserError where the checkpoint is damaged."""
-    try:
-        return read(prefix)
-    except _DAMAGE as error:
-        reason = str(error).partition("\n")[0]
-        raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ def open_or_create(
         versions = {name: metadata.version(name) for name in _VERSIONED}
         kept = dataclasses.replace(run, versions=versions)
     _write(path / HPARAMS_FILE, config.to_json(hparams))
-    _write(path / RUN_FILE, _json(kept))
+    _write(path / RUN_FILE, json.dumps(dataclasses.asdict(kept), indent=2) + "\n")
     return OutputDir(path, hparams, kept)
 
 
@@ -174,10 +174,6 @@ def _check(run: Run) -> None:
         raise ValueError(f"vocab_size cannot be {run.vocab_size}")
     if pathlib.PurePath(run.vocabulary).name != run.vocabulary or not run.vocabulary.isprintable():
         raise ValueError(f"vocabulary is not a file name: {run.vocabulary!r:.60}")
-
-
-def _json(run: Run) -> str:
-    return json.dumps(dataclasses.asdict(run), indent=2) + "\n"
 
 
 def _write(path: pathlib.Path, text: str) -> None:

@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from t2t_lite import config
-from t2t_lite.data import data_dir, pipeline
+from t2t_lite.data import pipeline
 from t2t_lite.decode import translator
 from t2t_lite.model import transformer
-from t2t_lite.tasks import task as tasks
-from t2t_lite.train import loss
+from t2t_lite.train import loss, preparation
 
 
 class Figures(NamedTuple):
@@ -53,41 +51,28 @@ class Figures(NamedTuple):
 class Evaluator:
     """Evaluates a model while it trains.
 
-    Args:
-      sentences: number of dev sentences to decode, from the start of the split; 0: none.
-
     `measure` describes `Figures.best_by`, for `best.Best`. `is_empty`: the dev split has no pairs.
     """
 
-    def __init__(
-        self,
-        data: data_dir.Data,
-        model: transformer.Transformer,
-        *,
-        hparams: config.HParams,
-        task: tasks.Task,
-        sentences: int,
-    ):
-        self._data = data
-        self._hparams = hparams
-        self._task = task
+    def __init__(self, setup: preparation.Setup, model: transformer.Transformer):
+        self._setup = setup
         ids = tf.TensorSpec([None, None], tf.int32)
         self._count = tf.function(
             lambda inputs, targets: count_tokens(model(inputs, targets), targets),
             input_signature=[ids, ids],
             autograph=False,
         )
-        self._translator = translator.Translator(model, task)
-        text = data.text("dev")
+        self._translator = translator.Translator(model, setup.task)
+        text, sentences = setup.data.text("dev"), setup.options.eval_sentences
         self._sources, self._references = text.sources[:sentences], text.references[:sentences]
-        self.is_empty = data.pairs("dev") == 0
+        self.is_empty = setup.data.pairs("dev") == 0
         self.measure = self._measure()
 
     def evaluate(self) -> Figures:
         """Return the scores of the model with its current weights."""
-        counts, h = [0.0, 0.0, 0.0], self._hparams
+        counts, h = [0.0, 0.0, 0.0], self._setup.hparams
         batches = pipeline.eval_batches(
-            self._data,
+            self._setup.data,
             "dev",
             # Small, because the logits of a batch are kept whole.
             batch_tokens=min(h.batch_tokens, h.max_tokens_per_device or 4096, 4096),
@@ -101,12 +86,12 @@ class Evaluator:
         return Figures(likelihood / max(tokens, 1), correct / max(tokens, 1), scores=self._decode())
 
     def _measure(self) -> dict[str, Any]:
-        dev = self._data.content_hash("dev")[:16]
+        dev = self._setup.data.content_hash("dev")[:16]
         if not self._sources:
             return {"score": "loss", "dev": dev}
         decoding = self._translator.options
         return {
-            "score": self._task.score_name,
+            "score": self._setup.task.score_name,
             "dev": dev,
             "sentences": len(self._sources),
             "beam_size": decoding.beam_size,
@@ -118,7 +103,7 @@ class Evaluator:
         if not self._sources:
             return {}
         outputs = [item.text for item in self._translator.translate(self._sources)]
-        return self._task.scores(outputs, self._references)
+        return self._setup.task.scores(outputs, self._references)
 
 
 def count_tokens(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -69,11 +69,7 @@ class Training:
             random_seed=setup.options.random_seed,
         )
         self.data = training_data.TrainingData(
-            setup.data,
-            hparams=setup.hparams,
-            seed=setup.options.random_seed,
-            num_workers=self._workers.count,
-            rows_of=lambda shape: self.train_step.rows_of_worker(*shape),
+            setup, rows_of=lambda shape: self.train_step.rows_of_worker(*shape)
         )
         self.batches = self.data.batches
         identity = identities.of(setup.hparams, setup.data.vocabulary_path)
@@ -86,13 +82,7 @@ class Training:
             identity=identity,
             keep=setup.options.keep_checkpoint_max,
         )
-        self._evaluator = evaluator.Evaluator(
-            setup.data,
-            self.model,
-            hparams=setup.hparams,
-            task=setup.task,
-            sentences=setup.options.eval_sentences,
-        )
+        self._evaluator = evaluator.Evaluator(setup, self.model)
         self._best = best.Best(setup.directory, measure=self._evaluator.measure, identity=identity)
         self._remarks = [*self._check_evaluation(), *self._warm_start(identity)]
         self._unscheduled: int | None = None  # the checkpoint that an interruption left

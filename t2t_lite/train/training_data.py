@@ -7,8 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite import config, errors
+from t2t_lite import errors
 from t2t_lite.data import data_dir, manifest, pipeline, share
+from t2t_lite.train import devices, preparation
 
 
 class TrainingData:
@@ -17,8 +18,7 @@ class TrainingData:
     Of several workers each reads its own rows of a batch only.
 
     Args:
-      seed: for the data order.
-      num_workers: the number of workers that read the same batches.
+      setup: of the training.
       rows_of: returns this worker's rows in a batch of a given shape.
 
     Attributes:
@@ -27,28 +27,19 @@ class TrainingData:
       position_name: the name of that kind of position.
     """
 
-    def __init__(
-        self,
-        data: data_dir.Data,
-        *,
-        hparams: config.HParams,
-        seed: int,
-        num_workers: int,
-        rows_of: share.RowsOf,
-    ):
-        self._data = data
-        self._hparams = hparams
+    def __init__(self, setup: preparation.Setup, *, rows_of: share.RowsOf):
+        self._data, self._hparams = data, hparams = setup.data, setup.hparams
         self._times_then = self._times()
         sizes: dict[str, Any] = {
             "batch_tokens": hparams.batch_tokens,
             "max_length": hparams.max_length,
-            "seed": seed,
+            "seed": setup.options.random_seed,
             "max_buckets": hparams.max_buckets,
         }
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
-        if num_workers == 1:
+        if devices.num_workers(setup.strategy) == 1:
             batches = pipeline.train_batches(data, **sizes)
             self.batches = self.position = iter(batches)
             return
