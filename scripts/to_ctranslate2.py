@@ -83,7 +83,7 @@ def convert(
     prefix = checkpoint.resolve(run.path, checkpoint_path)
     checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
     spec = specification(
-        model, *([v.piece(token) for token in range(v.size)] for v in (vocab, vocab.targets))
+        model, *([v.pieces[token] for token in range(v.size)] for v in (vocab, vocab.targets))
     )
     spec.validate()
     spec.optimize(quantization=quantization)

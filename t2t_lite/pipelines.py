@@ -42,16 +42,11 @@ def options(text: str) -> Any:
 def running(parsed: Any) -> Iterator[None]:
     """Hide what a local runner prints; raise a worker's UserError as UserError."""
     is_here = parsed.view_as(pipeline_options.StandardOptions).runner == _RUNNER
-    with quiet.hidden_stderr() if is_here else contextlib.nullcontext(), _mistakes():
-        yield
-
-
-@contextlib.contextmanager
-def _mistakes() -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        mistake = re.search(r"t2t_lite\.errors\.UserError: (.*)", str(error))
-        if mistake is None:
-            raise
-        raise errors.UserError(mistake[1]) from error
+    with quiet.hidden_stderr() if is_here else contextlib.nullcontext():
+        try:
+            yield
+        except Exception as error:
+            mistake = re.search(r"t2t_lite\.errors\.UserError: (.*)", str(error))
+            if mistake is None:
+                raise
+            raise errors.UserError(mistake[1]) from error

@@ -15,13 +15,11 @@ from t2t_lite.bin import command
 
 FLAGS = command.new_flags()
 command.define_strings(FLAGS, output_dir="The run. The average is written to output_dir/averaged.")
-flags.DEFINE_integer(
-    "num_last_checkpoints",
-    None,
-    "How many of the newest checkpoints to average. Default: the run's averaged_checkpoints, or "
-    "all if there are fewer.",
-    lower_bound=1,
-    flag_values=FLAGS,
+command.define_integers(
+    FLAGS,
+    1,
+    num_last_checkpoints="How many of the newest checkpoints to average. Default: the run's "
+    "averaged_checkpoints, or all if there are fewer.",
 )
 flags.DEFINE_list(
     "checkpoints",

@@ -77,6 +77,12 @@ def define_bools(values: flags.FlagValues, **helps: str) -> None:
         flags.DEFINE_bool(name, False, text, flag_values=values)
 
 
+def define_integers(values: flags.FlagValues, at_least: int, **helps: str) -> None:
+    """Define a flag that takes a whole number for each name=help; without a value it is None."""
+    for name, text in helps.items():
+        flags.DEFINE_integer(name, None, text, at_least, flag_values=values)
+
+
 def define_run(values: flags.FlagValues) -> None:
     """Define --output_dir and --checkpoint_path, for commands that use a run's weights."""
     define_strings(

@@ -213,7 +213,7 @@ def _score(model: "translator.Translator") -> None:
     source = _path(FLAGS.decode_from_file) if FLAGS.decode_from_file else None
     for path in filter(None, (scores, source)):
         if target != "-":
-            files.refuse_one_file(path, target)
+            text_files.refuse_target(target, path)
     pairs, total = files.read_pairs(scores, source), files.count_lines(scores)
     scoring = files.Scoring(model)
     with _progress() as show:

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from t2t_lite import errors
 from t2t_lite.bin import command
@@ -43,9 +44,7 @@ def _print_score() -> None:
         lines = text_files.read_lines(FLAGS.params)
         parameters = evalb.read_parameters(lines, name=FLAGS.params)
     unreadable: dict[int, str] = {}
-    result = evalb.score(
-        _gold_trees(FLAGS.gold), _predicted_trees(FLAGS.predicted, unreadable), parameters
-    )
+    result = evalb.score(_trees(FLAGS.gold, None), _trees(FLAGS.predicted, unreadable), parameters)
     if not result.sentences:
         raise errors.UserError(f"{FLAGS.gold} and {FLAGS.predicted} are empty; expected trees")
     for sentence in result.sentences:
@@ -61,26 +60,19 @@ def _print_score() -> None:
         print(evalb.report(result, per_sentence=FLAGS.per_sentence))
 
 
-def _gold_trees(path: str) -> Iterator[Sequence[trees.Tree]]:
+def _trees(path: str, unreadable: dict[int, str] | None) -> Iterator[Any]:
+    """Yield each line's trees; None for a line that is not a tree: `unreadable` gets the reason.
+
+    Without `unreadable` such a line raises UserError.
+    """
     for number, line in enumerate(text_files.read_lines(path), 1):
         try:
-            yield _trees(line, path, number)
+            yield tuple(trees.read([line], name=path, first_line=number, drop_empty=True))
         except errors.UserError as error:
-            raise errors.UserError(f"{error} (expected one gold tree a line)") from None
-
-
-def _predicted_trees(path: str, unreadable: dict[int, str]) -> Iterator[evalb.Prediction]:
-    """Yield each line's trees, or None where it has no tree; `unreadable` gets the reason."""
-    for number, line in enumerate(text_files.read_lines(path), 1):
-        try:
-            yield _trees(line, path, number)
-        except errors.UserError as error:
+            if unreadable is None:
+                raise errors.UserError(f"{error} (expected one gold tree a line)") from None
             unreadable[number] = str(error)
             yield None
-
-
-def _trees(line: str, path: str, number: int) -> tuple[trees.Tree, ...]:
-    return tuple(trees.read([line], name=path, first_line=number, drop_empty=True))
 
 
 if __name__ == "__main__":

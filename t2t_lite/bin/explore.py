@@ -9,7 +9,6 @@ The first serves a page on this machine until interrupted. Those with --html wri
 that needs neither server nor network. An export has outputs, scores and parses only.
 """
 
-import os
 import signal
 import sys
 import threading
@@ -25,8 +24,6 @@ from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
     from t2t_lite.explore import explorer, export_explorer
-
-    Answers = explorer.Explorer | export_explorer.ExportExplorer
 
 FLAGS = command.new_flags()
 command.define_run(FLAGS)
@@ -127,15 +124,12 @@ def _references(problem_name: str, folder: str) -> dict[str, str]:
     return dict(zip(text.sources, text.references))
 
 
-def _write(answers: "Answers") -> None:
-    from t2t_lite.decode import files
+def _write(answers: "export_explorer.Answers") -> None:
     from t2t_lite.explore import saving
 
-    if os.path.isdir(FLAGS.html):
-        raise errors.UserError(f"{FLAGS.html} is a folder: give a file to write to")
+    text_files.refuse_target(FLAGS.html, FLAGS.decode_from_file)
     texts = [FLAGS.text] if FLAGS.text is not None else []
     if FLAGS.decode_from_file:
-        files.refuse_one_file(FLAGS.decode_from_file, FLAGS.html)
         texts = list(text_files.read_lines(FLAGS.decode_from_file))
         if len(texts) > _MAX_TEXTS:
             raise errors.UserError(
@@ -150,7 +144,7 @@ def _write(answers: "Answers") -> None:
     print(f"{FLAGS.html}: {len(page) / 1e6:.1f} MB; open it in a browser")
 
 
-def _serve(answers: "Answers") -> None:
+def _serve(answers: "export_explorer.Answers") -> None:
     from t2t_lite.explore import server
 
     made = server.make(answers, host=FLAGS.host, port=FLAGS.port)

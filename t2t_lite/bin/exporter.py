@@ -24,13 +24,8 @@ command.define_strings(
     decode_hparams="Decoding options of the export, as name=value,name=value. The run has its own "
     f"values of the first three:\n{command.table(options.DecodeOptions)}",
 )
-flags.DEFINE_integer(
-    "max_source_length",
-    None,
-    f"{fields.help_of(options.DecodeOptions, 'max_source_length')} As in --decode_hparams.",
-    lower_bound=2,
-    flag_values=FLAGS,
-)
+_help = f"{fields.help_of(options.DecodeOptions, 'max_source_length')} As in --decode_hparams."
+command.define_integers(FLAGS, 2, max_source_length=_help)
 flags.DEFINE_enum(
     "precision",
     "float32",

@@ -33,11 +33,12 @@ command.define_strings(
     "the files beside the model, or those that its settings name.",
     problem="Name of the problem that the model has learnt. Default: by the model's own files.",
 )
-for name, text, lower_bound in (
-    ("num_heads", "Number of attention heads, for models whose files do not say.", 1),
-    ("target_space", "tensor2tensor's target space id. Default: the one trained, or 0.", 0),
-):
-    flags.DEFINE_integer(name, None, text, lower_bound=lower_bound, flag_values=FLAGS)
+command.define_integers(
+    FLAGS, 1, num_heads="Number of attention heads, for models whose files do not say."
+)
+command.define_integers(
+    FLAGS, 0, target_space="tensor2tensor's target space id. Default: the one trained, or 0."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,14 +11,13 @@ that writes a file, run it again: it translates the missing lines. With --versio
 from the same version of the model.
 """
 
+import collections
 import contextlib
-import dataclasses
 import itertools
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -84,47 +83,38 @@ _WINDOW = 10_000
 _NAMED = 10  # line numbers that a report names
 
 
-@dataclasses.dataclass
-class _Cut:
-    """Which lines something was cut off of: their number, and the first of them."""
-
-    count: int = 0
-    first: list[int] = dataclasses.field(default_factory=list)
-
-    def add(self, number: int) -> None:
-        self.count += 1
-        if self.count <= _NAMED:
-            self.first.append(number)
+_CUTS = {
+    "truncated": "were longer than max_source_length and were cut",
+    "unfinished": "have an output cut off at the length limit",
+    "cut": "have an input or an output that was cut off",
+}
 
 
 class _Cuts:
-    """What was cut off of the lines that were asked for."""
-
-    _WORDS: ClassVar[dict[str, str]] = {
-        "truncated": "were longer than max_source_length and were cut",
-        "unfinished": "have an output cut off at the length limit",
-        "cut": "have an input or an output that was cut off",
-    }
+    """Which lines something was cut off of: the number of each kind, and the first of them."""
 
     def __init__(self):
-        self._cuts = {mark: _Cut() for mark in self._WORDS}
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._first: dict[str, list[int]] = collections.defaultdict(list)
 
     def add(self, number: int, marks: Sequence[str]) -> None:
         """Count a line, numbered from 1, by the marks of its answer."""
-        for mark, cut in self._cuts.items():
-            if mark in marks:
-                cut.add(number)
+        self._counts.update(marks)
+        for mark in marks:
+            if self._counts[mark] <= _NAMED:
+                self._first[mark].append(number)
 
     def report(self) -> None:
         """Print a line for each kind."""
-        for mark, cut in self._cuts.items():
-            if cut.count:
-                numbers = ", ".join(map(str, cut.first)) + (", ..." if cut.count > _NAMED else "")
-                print(f"{cut.count:,} lines {self._WORDS[mark]}: {numbers}", file=sys.stderr)
+        for mark, words in _CUTS.items():
+            if count := self._counts[mark]:
+                numbers = ", ".join(map(str, self._first[mark]))
+                more = ", ..." if count > _NAMED else ""
+                print(f"{count:,} lines {words}: {numbers}{more}", file=sys.stderr)
 
 
 def _result(answer: "client.Answer") -> journal.Result:
-    """Return an answer's line, with marks of what was cut off as `_Cuts` calls it."""
+    """Return an answer's line, with marks of what was cut off as `_CUTS` calls it."""
     return journal.Result.marked(
         _line(answer),
         truncated=answer.input_truncated,
@@ -192,12 +182,8 @@ def _stream(translator: "client.Client") -> None:
 
 def _translate_file(translator: "client.Client") -> None:
     """Translate all lines; the file appears when it is complete, a journal keeps what is done."""
-    source, target = FLAGS.decode_from_file, FLAGS.decode_to_file
-    if os.path.isdir(target):
-        raise errors.UserError(f"{target} is a folder: give a file to write to")
-    files_exist = source and os.path.exists(source) and os.path.exists(target)
-    if files_exist and os.path.samefile(source, target):
-        raise errors.UserError(f"{target} is what is translated: give another file to write to")
+    target = FLAGS.decode_to_file
+    text_files.refuse_target(target, FLAGS.decode_from_file)
     names = ("server", "servable_name", "signature_name", "version", "version_label")
     job = {"query": {name: FLAGS[name].value for name in names}}
     start, cuts = time.monotonic(), _Cuts()

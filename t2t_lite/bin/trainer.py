@@ -39,13 +39,7 @@ flags.DEFINE_multi_string(
     "transformer_base:\n" + command.table(config.HParams),
     flag_values=FLAGS,
 )
-flags.DEFINE_integer(
-    "train_steps",
-    None,
-    "Step at which training ends. Default: the set's.",
-    lower_bound=1,
-    flag_values=FLAGS,
-)
+command.define_integers(FLAGS, 1, train_steps="Step at which training ends. Default: the set's.")
 command.define_bools(
     FLAGS,
     describe="Only print the number of parameters of each part of the model, and the paper's.",

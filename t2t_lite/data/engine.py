@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Iterable
-from typing import Protocol
 
 from t2t_lite.data import reader, spill, workers
 from t2t_lite.data import survey as surveys
@@ -10,24 +9,11 @@ from t2t_lite.data import survey as surveys
 Progress = Callable[[str, int, int], None]  # stage, units done, units in all (0: unknown)
 
 
-class Engine(Protocol):
-    """The three passes of a generation. Each resumes where an earlier call was interrupted."""
-
-    def survey(self, read: reader.Reader, seed: int) -> surveys.Survey:
-        """Return the survey of the training text."""
-        ...
-
-    def encode(self, job: spill.Job, read: reader.Reader, model_bytes: bytes) -> None:
-        """Encode every chunk and leave its report."""
-        ...
-
-    def gather(self, job: spill.Job) -> None:
-        """Write every shard and leave its report."""
-        ...
-
-
 class Processes:
-    """A pool of processes; this one reads the text."""
+    """The three passes of a generation on a pool of processes; this one reads the text.
+
+    Each resumes where an earlier call was interrupted.
+    """
 
     def __init__(self, num_workers: int, progress: Progress):
         self._num_workers = num_workers

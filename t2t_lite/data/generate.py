@@ -17,7 +17,7 @@ import os
 import pathlib
 import shutil
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from t2t_lite.data import reader as readers
 from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.text import any_vocabulary, sentencepiece_vocabulary, text_files, vocabulary
 from t2t_lite.text import cleaning as cleanings
+
+if TYPE_CHECKING:
+    from t2t_lite.data import beam
 
 # Up to 100 million pairs (WMT's largest corpus has 41) there are 100 shards; beyond it more, since
 # whoever gathers a shard holds it, some 270 bytes a pair.
@@ -151,7 +154,7 @@ def _engine(
     options: generator_options.GeneratorOptions,
     work_dir: pathlib.Path,
     progress: engines.Progress,
-) -> engines.Engine:
+) -> "engines.Processes | beam.Beam":
     if options.beam_pipeline_options is None:
         return engines.Processes(options.num_workers or machine.cores(), progress)
     from t2t_lite.data import beam
@@ -211,7 +214,7 @@ def _undone_by_a_mistake(work_dir: pathlib.Path) -> Iterator[None]:
 
 
 def _plan(
-    engine: engines.Engine,
+    engine: "engines.Processes | beam.Beam",
     read: readers.Reader,
     work_dir: pathlib.Path,
     data_dir: pathlib.Path,
@@ -256,7 +259,7 @@ def _refuse_unknown(symbols: set[str], model_bytes: bytes) -> None:
     if not symbols:
         return
     vocab = any_vocabulary.from_bytes(model_bytes)
-    known = {vocab.piece(token).replace(vocabulary.SPACE, " ") for token in vocab.symbol_ids}
+    known = {vocab.pieces[token].replace(vocabulary.SPACE, " ") for token in vocab.symbol_ids}
     if unknown := sorted(symbols - known):
         names = ", no".join(unknown[:5]) + (", ..." if unknown[5:] else "")
         raise errors.UserError(

@@ -65,13 +65,18 @@ class _Copy:
         """Reach the folder and have the copy for this process alone."""
         import fsspec  # takes a while
 
-        with _explained(self._url), locks.only_one(self.folder / ".lock", wait=True):
-            self._files, self._root = fsspec.url_to_fs(self._url)
-            path = self.folder / _RECORD
-            self._record: dict[str, list[Any]] = (
-                json.loads(path.read_text()) if path.exists() else {}
-            )
-            yield
+        try:
+            with locks.only_one(self.folder / ".lock", wait=True):
+                self._files, self._root = fsspec.url_to_fs(self._url)
+                path = self.folder / _RECORD
+                self._record: dict[str, list[Any]] = (
+                    json.loads(path.read_text()) if path.exists() else {}
+                )
+                yield
+        except errors.UserError:
+            raise
+        except Exception as error:  # each service has errors of its own
+            raise errors.UserError(f"{self._url}: {error or type(error).__name__}") from error
 
     def fetch(self) -> int:
         """Copy what is new or has changed there, and remove what is there no more; return how many
@@ -152,13 +157,3 @@ class _Copy:
             for number, name in enumerate(names, 1):
                 yield name
                 shown.update(number, len(names))
-
-
-@contextlib.contextmanager
-def _explained(url: str) -> Iterator[None]:
-    try:
-        yield
-    except errors.UserError:
-        raise
-    except Exception as error:  # each service has errors of its own
-        raise errors.UserError(f"{url}: {error or type(error).__name__}") from error

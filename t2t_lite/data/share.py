@@ -12,6 +12,7 @@ over the shards, some 6 microseconds a pair, and are kept beside the data where 
 The position is that of the numbers, the same for all workers.
 """
 
+import dataclasses
 import pathlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ _BLOCK = 4096  # records that are measured together
 RowsOf = Callable[[token_batches.Shape], slice]
 
 
+@dataclasses.dataclass
 class Index:
     """Where each training pair is, and how long; its number counts through all shards.
 
@@ -39,21 +41,14 @@ class Index:
       lengths: int32 [pairs, 2], tokens of `inputs` and `targets` as the records have them.
     """
 
-    def __init__(
-        self,
-        paths: Sequence[pathlib.Path],
-        *,
-        counts: np.ndarray,
-        offsets: np.ndarray,
-        num_bytes: np.ndarray,
-        lengths: np.ndarray,
-    ):
-        self.counts = counts
-        self.firsts = np.cumsum(counts) - counts
-        self.lengths = lengths
-        self._paths = paths
-        self._offsets = offsets
-        self._num_bytes = num_bytes
+    paths: Sequence[pathlib.Path]
+    counts: np.ndarray
+    offsets: np.ndarray
+    num_bytes: np.ndarray
+    lengths: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.firsts = np.cumsum(self.counts) - self.counts
         self._files: dict[int, BinaryIO] = {}
 
     def records(self, pairs: np.ndarray) -> list[bytes]:
@@ -65,8 +60,8 @@ class Index:
             numbers = pairs[places]
             read = shards.read_at(
                 self._file(int(shard)),
-                self._offsets[numbers].tolist(),
-                self._num_bytes[numbers].tolist(),
+                self.offsets[numbers].tolist(),
+                self.num_bytes[numbers].tolist(),
                 (numbers - self.firsts[shard]).tolist(),
             )
             for place, record in zip(places, read):
@@ -75,7 +70,7 @@ class Index:
 
     def _file(self, shard: int) -> BinaryIO:
         if shard not in self._files:
-            self._files[shard] = self._paths[shard].open("rb", buffering=0)
+            self._files[shard] = self.paths[shard].open("rb", buffering=0)
         return self._files[shard]
 
 

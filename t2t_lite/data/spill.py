@@ -36,6 +36,8 @@ _INDEX = np.dtype(
     ]
 )
 
+_vocabulary = functools.lru_cache(maxsize=1)(any_vocabulary.from_bytes)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Job:
@@ -213,8 +215,3 @@ def _figures(vocab: vocabulary.Vocabulary, sides, ids) -> dict[str, int]:
         "byte_subwords": int(spelt.sum()),
         "not_utf8": broken,
     }
-
-
-@functools.lru_cache(maxsize=1)
-def _vocabulary(model_bytes: bytes) -> vocabulary.Vocabulary:
-    return any_vocabulary.from_bytes(model_bytes)

@@ -88,16 +88,14 @@ class Archives:
         """The language beside English by which TFDS names everything."""
         return self._builder.builder_config.language_pair[0]
 
-    def _names(self) -> dict[str, str]:
-        """Return every archive's URL and its file name."""
+    def _paths(self, folder: str | os.PathLike[str]) -> dict[str, pathlib.Path]:
+        """Return every archive's URL and its path in a folder."""
         from tensorflow_datasets.translate import wmt
 
         subsets = [name for names in self._builder.subsets.values() for name in names]
         urls = [url for name in subsets for url in wmt.DATASET_MAP[name].get_url(self._source)]
-        return {url: pathlib.PurePosixPath(parse.urlsplit(url).path).name for url in urls}
-
-    def _paths(self, folder: str | os.PathLike[str]) -> dict[str, pathlib.Path]:
-        return {url: pathlib.Path(folder) / name for url, name in self._names().items()}
+        names = {url: pathlib.PurePosixPath(parse.urlsplit(url).path).name for url in urls}
+        return {url: pathlib.Path(folder) / name for url, name in names.items()}
 
     def _fetch(self, tmp_dir: pathlib.Path) -> dict[str, pathlib.Path]:
         """Download what is not there yet, and return every archive's path."""

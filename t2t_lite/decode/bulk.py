@@ -59,7 +59,7 @@ def decode_file(job: Job, options: str) -> files.Report:
     which a worker cannot read in part, for an empty one, and where another job's parts are.
     """
     parsed = pipelines.options(options)
-    files.refuse_one_file(job.source, job.target)
+    text_files.refuse_target(job.target, job.source)
     offsets, count = _offsets(job.source)
     num_windows = len(offsets) - 1
     _begin(job)

@@ -98,7 +98,7 @@ def decode_file(
 
     Raises UserError for an empty file, and where source and target are one file.
     """
-    refuse_one_file(source, target)
+    text_files.refuse_target(target, source)
     lines, total = text_files.read_lines(source), count_lines(source)
     return write(Decoding(model, form), lines, target, total=total, progress=progress)
 
@@ -117,8 +117,7 @@ def write(
     if text_files.is_special(target):
         text_files.write_lines(target, lines_of(outputs(work, lines, report, progress=progress)))
         return report
-    if os.path.isdir(target):
-        raise errors.UserError(f"{target} is a folder: give a file to write to")
+    text_files.refuse_target(target)
     with journal.Journal(target, work.job) as kept:
         for _ in outputs(work, lines, report, kept, progress=progress):
             pass
@@ -285,9 +284,3 @@ def read_pairs(score_path: Path, source: Path | None) -> Iterator[tuple[str, str
                 "(or give the inputs with --decode_from_file)"
             )
         yield before, after
-
-
-def refuse_one_file(source: Path, target: Path) -> None:
-    """Raise UserError where the output would take the input's place."""
-    if os.path.isfile(source) and os.path.exists(target) and os.path.samefile(source, target):
-        raise errors.UserError(f"{target} is what is read: give another file to write to")

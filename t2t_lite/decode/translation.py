@@ -138,7 +138,7 @@ def as_json(model: "translator.Translator", translation: Translation) -> dict[st
     best, *others = (_hypothesis(model, each) for each in translation.hypotheses)
     result = {**best, "source_truncated": translation.truncated}
     if translation.hypotheses[0].alignment is not None:
-        result["source_tokens"] = [model.vocabulary.piece(i) for i in translation.source_ids]
+        result["source_tokens"] = [model.vocabulary.pieces[i] for i in translation.source_ids]
     if others:
         result["hypotheses"] = [best, *others]
     return result
@@ -150,7 +150,7 @@ def _hypothesis(model: "translator.Translator", hypothesis: Hypothesis) -> dict[
         "text": hypothesis.text.encode("utf-8", errors="replace").decode("utf-8"),
         "score": round(hypothesis.score, 6),
         "finished": hypothesis.finished,
-        "tokens": [model.vocabulary.targets.piece(token) for token in hypothesis.ids],
+        "tokens": [model.vocabulary.targets.pieces[token] for token in hypothesis.ids],
     }
     if hypothesis.token_scores is not None:
         result["token_scores"] = [round(score, 6) for score in hypothesis.token_scores]

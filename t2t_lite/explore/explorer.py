@@ -9,7 +9,7 @@ import functools
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import sacrebleu
 import tensorflow as tf
@@ -22,6 +22,7 @@ from t2t_lite.tasks import task as tasks
 from t2t_lite.text import vocabulary as vocabularies
 
 _CACHED_TEXTS = 2  # the text on the page, and the one before it
+OPTIONS = ("beam_size", "alpha", "length_penalty")  # that the page names
 _MAX_EXAMPLES = 200  # texts of a split that the page offers
 
 
@@ -32,26 +33,6 @@ class _Analysis:
     source_ids: Sequence[int]
     target_ids: Sequence[int]
     translation: dict[str, Any]
-
-
-class Answers(Protocol):
-    """Answers to the page's requests; see Explorer."""
-
-    def about(self) -> dict[str, Any]:
-        """Return what the page shows before any text."""
-        ...
-
-    def translation(self, text: str, target: str | None = None) -> dict[str, Any]:
-        """Return the outputs of a text."""
-        ...
-
-    def attention(self, text: str, target: str | None, kind: str, layer: int) -> bytes:
-        """Return the weights of one layer."""
-        ...
-
-    def search(self, text: str) -> dict[str, Any]:
-        """Return the tree of a text's search."""
-        ...
 
 
 class Explorer:
@@ -114,13 +95,7 @@ class Explorer:
                 "decoder": hparams.num_decoder_layers,
             },
             "heads": hparams.num_heads,
-            "options": {
-                name: getattr(options, name)
-                for name in (
-                    *("beam_size", "alpha", "length_penalty", "extra_length", "return_beams"),
-                    "strict_ends",
-                )
-            },
+            "options": {name: getattr(options, name) for name in OPTIONS},
             "max_source_length": options.max_source_length,
             "examples": examples(self._references),
         }

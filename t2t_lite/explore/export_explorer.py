@@ -64,7 +64,6 @@ class ExportExplorer:
 
     def about(self) -> dict[str, Any]:
         """See explorer.Explorer."""
-        names = ("beam_size", "alpha", "length_penalty", "extra_length", "strict_ends")
         return {
             "name": self._name,
             "num_models": 1,
@@ -72,7 +71,7 @@ class ExportExplorer:
             "has_search": False,
             "has_tokens": False,
             "missing": MISSING,
-            "options": {name: self._options[name] for name in names},
+            "options": {name: self._options[name] for name in explorer.OPTIONS},
             "max_source_length": self._options["max_source_length"],
             "examples": explorer.examples(self._references),
         }
@@ -133,3 +132,6 @@ class ExportExplorer:
             "finished": True,
             "repairs": 0,
         }
+
+
+Answers = explorer.Explorer | ExportExplorer  # to the page's requests

@@ -22,4 +22,4 @@ def of_id(vocabulary: vocabularies.Vocabulary, token: int) -> str:
     """Return one token's subword; ids past the end of the vocabulary are ⟨unknown⟩."""
     if token in vocabulary.special_ids:
         return _NAMES[token]
-    return vocabulary.piece(token) if token < vocabulary.size else UNK
+    return vocabulary.pieces[token] if token < vocabulary.size else UNK

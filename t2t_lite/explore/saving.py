@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from t2t_lite.explore import attending, document, explorer
+from t2t_lite.explore import attending, document, export_explorer
 
 
-def page(answers: explorer.Answers, texts: Sequence[tuple[str, str | None]]) -> str:
+def page(answers: export_explorer.Answers, texts: Sequence[tuple[str, str | None]]) -> str:
     """Return the page of some (text, target or None) with all views."""
     about = answers.about()
     saved = []

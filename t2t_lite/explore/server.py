@@ -24,7 +24,7 @@ from werkzeug import exceptions, serving
 from werkzeug.wrappers import Request, Response
 
 from t2t_lite import errors
-from t2t_lite.explore import explorer, saving
+from t2t_lite.explore import export_explorer, saving
 
 _PAGE = pathlib.Path(__file__).parent / "page"
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
@@ -49,7 +49,7 @@ class Application:
       host: the address of the server, which requests may name.
     """
 
-    def __init__(self, answers: explorer.Answers, host: str = "127.0.0.1"):
+    def __init__(self, answers: export_explorer.Answers, host: str = "127.0.0.1"):
         self._explorer = answers
         self._hosts = {"localhost", socket.gethostname().lower(), host.lower()}
         self._routes: dict[str, Callable[[dict[str, Any]], Response]] = {
@@ -112,7 +112,7 @@ class Application:
         )
 
 
-def make(answers: explorer.Answers, *, host: str, port: int) -> serving.BaseWSGIServer:
+def make(answers: export_explorer.Answers, *, host: str, port: int) -> serving.BaseWSGIServer:
     """Return a listening server; call its `serve_forever`. For port 0 its `port` is a free one.
 
     Raises UserError if it cannot listen on the address.

@@ -45,7 +45,7 @@ class TreeGrammar:
     """
 
     def __init__(self, vocabulary: vocabularies.Vocabulary):
-        symbols = {vocabulary.piece(token)[1:]: token for token in vocabulary.symbol_ids}
+        symbols = {vocabulary.pieces[token][1:]: token for token in vocabulary.symbol_ids}
         opening = {name[1:]: token for name, token in symbols.items() if name.startswith("(")}
         closing = {name[1:]: token for name, token in symbols.items() if name.startswith(")")}
         words = [token for name, token in symbols.items() if name[0] not in "()"]
@@ -63,7 +63,7 @@ class TreeGrammar:
         # What moves on to the next word, and at last to the end of the sentence.
         self._passes_word = np.zeros([vocabulary.size], bool)
         self._passes_word[[*words, vocabularies.EOS_ID]] = True
-        pieces = map(vocabulary.piece, range(vocabulary.size))
+        pieces = vocabulary.pieces
         self._begins_word = np.array([piece.startswith(vocabularies.SPACE) for piece in pieces])
 
     def count_words(self, inputs: tf.Tensor) -> tf.Tensor:

@@ -33,7 +33,7 @@ class Parsing(task.Task):
         super().__init__(vocabulary)
         self.grammar = tree_grammar.TreeGrammar(vocabulary)
         self.space_id = vocabulary.space_id
-        symbols = {vocabulary.piece(token)[1:] for token in vocabulary.symbol_ids}
+        symbols = {vocabulary.pieces[token][1:] for token in vocabulary.symbol_ids}
         self._has_tags = trees.PRETERMINAL not in symbols
 
     def input_text(self, text: str) -> str:

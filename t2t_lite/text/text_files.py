@@ -33,7 +33,13 @@ from t2t_lite import errors
 REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
 _MAX_LINE = 1 << 26  # bytes; a small compressed file can hold a line of any length
-SUFFIXES = ("", ".gz", ".xz", ".zst", ".bz2")
+_OPENERS: dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".xz": lzma.open,
+    ".zst": zstd.open,
+    ".bz2": bz2.open,
+}
+SUFFIXES = ("", *_OPENERS)
 
 _BLOCK = 1 << 22  # bytes
 _INCOMPLETE = ".incomplete"
@@ -70,16 +76,8 @@ def plain_name(name: str) -> str:
 
 def open_binary(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed as its suffix says."""
-    suffix = pathlib.Path(path).suffix.lower()
-    if suffix in (".gz", ".tgz"):
-        return cast(IO[bytes], gzip.open(path, "rb"))
-    if suffix == ".xz":
-        return lzma.open(path, "rb")
-    if suffix == ".bz2":
-        return bz2.open(path, "rb")
-    if suffix == ".zst":
-        return cast(IO[bytes], zstd.open(path, "rb"))
-    return open(path, "rb")
+    suffix = pathlib.Path(path).suffix.lower().replace(".tgz", ".gz")
+    return _OPENERS.get(suffix, open)(path, "rb")
 
 
 def read_lines(path: Path) -> Iterator[str]:
@@ -194,13 +192,8 @@ def _compressing(file: IO[bytes], suffix: str) -> contextlib.AbstractContextMana
     """Return a compressor into an open file; closing it leaves the file open."""
     if suffix == ".gz":
         return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=file, mtime=0))
-    if suffix == ".xz":
-        return lzma.open(file, "wb")
-    if suffix == ".bz2":
-        return bz2.open(file, "wb")
-    if suffix == ".zst":
-        return cast(IO[bytes], zstd.open(file, "wb"))
-    return contextlib.nullcontext(file)
+    opener = _OPENERS.get(suffix)
+    return opener(file, "wb") if opener else contextlib.nullcontext(file)
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -218,6 +211,16 @@ def sha256(path: Path) -> str:
 def is_special(path: Path) -> bool:
     """Return whether a path is a device or a pipe."""
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def refuse_target(target: Path, source: Path | None = None) -> None:
+    """Raise UserError where an output would take the place of a folder or of its own input."""
+    if os.path.isdir(target):
+        raise errors.UserError(f"{target} is a folder: give a file to write to")
+    if source is None or not os.path.isfile(source) or not os.path.exists(target):
+        return
+    if os.path.samefile(source, target):
+        raise errors.UserError(f"{target} is what is read: give another file to write to")
 
 
 @contextlib.contextmanager

@@ -54,10 +54,6 @@ class Vocabulary(abc.ABC):
         """The SHA-256 of its file, in hexadecimal digits."""
         return hashlib.sha256(self.model_bytes).hexdigest()
 
-    def piece(self, token: int) -> str:
-        """Return the subword of one id."""
-        return self.pieces[token]
-
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without EOS."""
         return self.encode_batch([text])[0]

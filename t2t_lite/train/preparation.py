@@ -127,7 +127,7 @@ def _is_shared(source: vocabularies.Vocabulary) -> bool:
     target = source.targets
     return target is source or (
         source.size == target.size
-        and all(source.piece(token) == target.piece(token) for token in range(source.size))
+        and all(source.pieces[token] == target.pieces[token] for token in range(source.size))
     )
 
 

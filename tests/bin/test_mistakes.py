@@ -123,7 +123,7 @@ MISTAKES = {
         ("--header=abc", 1, "--header is name=value, got 'abc'"),
         ("--ca_file=nowhere", 1, "--ca_file nowhere is no file of certificates"),
         ("--decode_from_file=two --decode_to_file=/tmp", 1, "/tmp is a folder"),
-        ("--decode_from_file=two --decode_to_file=two", 1, "two is what is translated"),
+        ("--decode_from_file=two --decode_to_file=two", 1, "two is what is read"),
         ("--decode_from_file=two --decode_to_file=out", 1, "localhost:1"),
     ],
 }

@@ -100,9 +100,9 @@ def test_the_builder_itself_reads_the_same(problem, source, raw_dir, tmp_path, m
     sides = {"languages": (source, "en"), "raw_dir": raw_dir, "tmp_dir": tmp_path / "ours"}
     ours = {split: sorted(reader.read(split, **sides)) for split in ("train", "validation", "test")}
     believed = {}
-    for url, name in reader._names().items():
-        info = checksums.compute_url_info(raw_dir / name)
-        believed[url] = checksums.UrlInfo(info.size, info.checksum, name)
+    for url, path in reader._paths(raw_dir).items():
+        info = checksums.compute_url_info(path)
+        believed[url] = checksums.UrlInfo(info.size, info.checksum, path.name)
     monkeypatch.setattr(type(reader._builder), "url_infos", believed)
     builder: Any = tfds.builder(problem.tfds_config, data_dir=tmp_path / "tfds", try_gcs=False)
     config = tfds.download.DownloadConfig(manual_dir=raw_dir, verify_ssl=False)

@@ -27,7 +27,7 @@ def _use(path, data):
             assert all(0 <= token < vocab.size for token in ids)
             vocab.decode(ids)
         vocab.decode([*range(2, vocab.size), -1, 10**6])
-        "".join(map(vocab.piece, range(vocab.size)))
+        "".join(vocab.pieces)
 
 
 @given(st.data())

@@ -50,10 +50,10 @@ def run_dir(tmp_path_factory):
 
 def test_each_side_is_cut_by_its_own_model(run_dir):
     vocab = translator.Translator.from_output_dir(run_dir).vocabulary
-    assert marian_yaml.UNK not in [vocab.piece(i) for i in vocab.encode("a dog runs")]
+    assert marian_yaml.UNK not in [vocab.pieces[i] for i in vocab.encode("a dog runs")]
     assert vocab.decode(vocab.targets.encode("A DOG  RUNS")) == "A DOG RUNS"
     assert set(vocab.encode("Q")) <= {vocab.encode("x Q")[0], 2}
-    assert [vocab.piece(i) for i in range(3)] == ["<pad>", "</s>", "<unk>"]
+    assert [vocab.pieces[i] for i in range(3)] == ["<pad>", "</s>", "<unk>"]
 
 
 def test_vocab_yml_is_read_by_hand():

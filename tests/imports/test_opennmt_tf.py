@@ -66,10 +66,10 @@ TEXTS = ["a dog runs", " the  man\tsees ☃", "", "dogs, two"]
 def test_an_output_dir_cuts_texts_by_its_model(run_dir, spm):
     model = translator.Translator.from_output_dir(run_dir)
     assert model.models[0].hparams.num_heads == 2
-    pieces = [model.vocabulary.piece(i) for i in model.vocabulary.encode("two dogs")]
+    pieces = [model.vocabulary.pieces[i] for i in model.vocabulary.encode("two dogs")]
     cutter = sentencepiece.SentencePieceProcessor(model_proto=spm)
     assert pieces == cutter.Encode("two dogs", out_type=str)
-    assert [model.vocabulary.piece(i) for i in range(4)] == ["<blank>", "</s>", "<unk>", "<s>"]
+    assert [model.vocabulary.pieces[i] for i in range(4)] == ["<blank>", "</s>", "<unk>", "<s>"]
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_words_between_blanks_without_a_tokenizer(tmp_path):
     foreign_numbers.write_opennmt_tf(tmp_path, ["dog", "■s", "a"])
     imported.write(opennmt_tf.read(tmp_path), tmp_path / "run")
     vocab = translator.Translator.from_output_dir(tmp_path / "run").vocabulary
-    assert [vocab.piece(i) for i in vocab.encode("a  dog ■s cat")] == ["a", "dog", "■s", "<unk>"]
+    assert [vocab.pieces[i] for i in vocab.encode("a  dog ■s cat")] == ["a", "dog", "■s", "<unk>"]
     assert vocab.decode(vocab.encode("a dog ■s")) == "a dog ■s"
 
 

@@ -86,8 +86,8 @@ def test_a_dictionary_of_each_side_may_have_codes_of_its_own(tmp_path):
     given = [f"{dicts},{dicts},{codes}".format(*sides) for sides in (("en", "de"), ("de", "en"))]
     read = foreign_numbers.read_fairseq(tmp_path, vocab=given[0])
     vocab = piece_vocabulary.PieceVocabulary(read.vocabulary)
-    assert [vocab.piece(i) for i in vocab.encode("ab c")] == ["ab", "c"]
-    assert [vocab.targets.piece(i) for i in vocab.targets.encode("de f")] == ["de", "<unk>"]
+    assert [vocab.pieces[i] for i in vocab.encode("ab c")] == ["ab", "c"]
+    assert [vocab.targets.pieces[i] for i in vocab.targets.encode("de f")] == ["de", "<unk>"]
     # In the other order they are those of the languages that the model names.
     turned = foreign_numbers.read_fairseq(tmp_path, vocab=given[1])
     assert turned.vocabulary == read.vocabulary

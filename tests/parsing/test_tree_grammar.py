@@ -43,7 +43,7 @@ def _can_follow(linear, num_words, label, budget):
 
 def test_mask_is_the_definition_at_every_step_of_random_walks(grammar):
     vocab = tiny_run.tree_subwords()
-    names = {token: vocab.piece(token)[1:] for token in vocab.symbol_ids}
+    names = {token: vocab.pieces[token][1:] for token in vocab.symbol_ids}
     names[vocabulary.EOS_ID] = "EOS"
     rng = random.Random(1)
     for _ in range(60):

@@ -66,7 +66,7 @@ def test_each_symbol_is_one_id(made, each):
     vocab = data_dir.read(made, each).vocabulary
     samples = [one for one in each.samples("train") if one["inputs"]]
     symbols = {token for one in samples for token in one["targets"].split()}
-    pieces = {vocab.piece(token) for token in range(vocab.size)}
+    pieces = {vocab.pieces[token] for token in range(vocab.size)}
     assert {f"▁{symbol}" for symbol in symbols} <= pieces
     assert {piece for piece in pieces if set(piece) & set("()")} == {
         f"▁{symbol}" for symbol in symbols if symbol[0] in "()"
@@ -75,7 +75,7 @@ def test_each_symbol_is_one_id(made, each):
         ids = vocab.encode(one["targets"])
         assert len(ids) == len(one["targets"].split())
         assert vocab.decode(ids) == one["targets"]
-        starts = sum(vocab.piece(token)[0] == "▁" for token in vocab.encode(" " + one["inputs"]))
+        starts = sum(vocab.pieces[token][0] == "▁" for token in vocab.encode(" " + one["inputs"]))
         assert starts == len(one["inputs"].split())
     texts = [one["targets"] for one in samples]
     tokenizer = vocab.tokenizer()

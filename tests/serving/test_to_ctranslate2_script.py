@@ -86,7 +86,7 @@ def test_ctranslate2_says_of_imported_models_what_we_say(tmp_path, write):
     end = {True: [1], False: []}[model.models[0].hparams.imported.source_eos]
     scores = converted.score_batch(
         *(
-            [[vocab.piece(i) for i in ids] for ids in side]
+            [[vocab.pieces[i] for i in ids] for ids in side]
             for vocab, side in zip(vocabularies, (sources, targets))
         )
     )
@@ -109,7 +109,7 @@ def test_ctranslate2_says_what_we_say(run_dir, tmp_path):
     to_ctranslate2._check_replaceable(target)  # so that it can be converted again
     model = translator.Translator.from_output_dir(run_dir, beam_size=1, alpha=0.0, extra_length=60)
     vocab = model.vocabulary
-    pieces = [[vocab.piece(i) for i in vocab.encode(text)] for text in tiny_run.SENTENCES]
+    pieces = [[vocab.pieces[i] for i in vocab.encode(text)] for text in tiny_run.SENTENCES]
     found = ctranslate2.Translator(str(target)).translate_batch(
         pieces,
         beam_size=1,
@@ -122,4 +122,4 @@ def test_ctranslate2_says_what_we_say(run_dir, tmp_path):
     assert finished
     for place in finished:
         ids = [i for i in translations[place].ids if i != 1]
-        assert found[place].hypotheses[0] == [vocab.piece(i) for i in ids]
+        assert found[place].hypotheses[0] == [vocab.pieces[i] for i in ids]

@@ -36,7 +36,7 @@ def vocab():
 
 def test_ids_are_where_all_vocabularies_have_them(vocab):
     assert (vocab.size, vocab.pieces[:3]) == (340, ["<pad>", "</s>", "<unk>"])
-    assert vocab.piece(vocab.space_id) == vocabulary.SPACE
+    assert vocab.pieces[vocab.space_id] == vocabulary.SPACE
     ids = vocab.encode("hat")
     assert vocab.decode([0, *ids, 0, 1, *ids]) == "hat"
     assert vocab.decode([*ids, 340]) == "hat\ufffd"
@@ -73,7 +73,7 @@ def test_symbols_are_one_id_take_the_space_before_them_and_the_longest_wins():
     symbols = [" (S", " (SBAR", " )S", " ,", ' "', " ''"]
     vocab = _trained([*CORPUS, "a (S, b"], 340, symbols=symbols)
     text = " (SBAR (S , \" '' )S"
-    assert [vocab.piece(token) for token in vocab.encode(text)] == [
+    assert [vocab.pieces[token] for token in vocab.encode(text)] == [
         *("▁(SBAR", "▁(S", "▁,", '▁"', "▁''", "▁)S")
     ]
     assert vocab.decode(vocab.encode(text)) == text

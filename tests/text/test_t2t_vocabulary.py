@@ -36,7 +36,7 @@ def test_a_text_is_cut_as_by_hand(small):
     (ids,) = _ids(small.tokenizer(), ["abcab  ab é_"])
     # "é" is a letter, "_" is none: each is a run, and the space between two runs is left out.
     pieces = ["ab", "c", "ab", "_", " ", " ", "_", "ab", "_", "\\", "2", "3", "3", ";", "_"]
-    assert [small.piece(i) for i in ids] == [*pieces, "\\u", "_"]
+    assert [small.pieces[i] for i in ids] == [*pieces, "\\u", "_"]
 
 
 def test_any_text_and_any_ids_are_read_as_in_python(small):
