@@ -67,7 +67,7 @@ def run_dir(tmp_path_factory):
 
 def test_text_is_cut_as_by_subword_nmt(run_dir):
     vocab = translator.Translator.from_output_dir(run_dir).vocabulary
-    pieces = " ".join(map(vocab.piece, vocab.encode("a dog runs  and\txand xss q")))
+    pieces = " ".join(vocab.pieces[i] for i in vocab.encode("a dog runs  and\txand xss q"))
     # "and\txand" is one word until it is cut: its "and" is none at the end of a word. The tab, a
     # symbol of its own, is white space to fairseq; "d@@", "@@", "s@@" and "q" are no pieces.
     assert pieces == "a dog run@@ s an@@ <unk> <unk> x@@ and x@@ <unk> s <unk>"
