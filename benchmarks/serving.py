@@ -72,7 +72,7 @@ def in_python(flags: argparse.Namespace, texts: list[str]) -> None:
     if flags.output_dir:
         from t2t_lite.decode import translator
 
-        options = {**exported.recorded(model.path)["options"], "precision": flags.precision}
+        options = {**model.record["options"], "precision": flags.precision}
         translators["decoder"] = translator.Translator.from_output_dir(
             flags.output_dir, flags.checkpoint_path, **options
         )

@@ -80,17 +80,10 @@ def _of_export() -> "export_explorer.ExportExplorer":
     with command.quiet_import():
         from t2t_lite.explore import export_explorer
         from t2t_lite.serving import exported
-    loaded = exported.load(FLAGS.export_dir)
-    record = exported.recorded(loaded.path)
+    export = exported.load(FLAGS.export_dir)
     # An export does not record the data_dir.
-    references = _references(record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
-    return export_explorer.ExportExplorer(
-        loaded,
-        name=f"{loaded.path} of {record['checkpoint']}",
-        options=record["options"],
-        is_parser=record["task"] == "parsing",
-        references=references,
-    )
+    references = _references(export.record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
+    return export_explorer.ExportExplorer(export, references=references)
 
 
 def _check_flags() -> None:

@@ -57,7 +57,7 @@ def _export() -> None:
         **changes,
     )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    names = exported.recorded(path)["signatures"]
+    names = exported.record(path)["signatures"]
     print(f"{path}: {size / 1e6:.1f} MB, signatures {', '.join(names)}")
 
 

@@ -23,7 +23,7 @@ from absl import flags
 
 from t2t_lite import errors, progress
 from t2t_lite.bin import command, prompt
-from t2t_lite.decode import journal
+from t2t_lite.decode import journal, translation
 from t2t_lite.text import text_files
 
 if TYPE_CHECKING:
@@ -37,15 +37,11 @@ command.define_strings(
     servable_name="Name of the model on the server.",
     decode_from_file='Input text, one sentence per line; may be compressed. Default, and "-": '
     "standard input.",
+    decode_to_file='Where to write outputs, one line per input line. Default, and "-": standard '
+    "output.",
     version_label="Label of the version to ask, e.g. stable, instead of --version.",
     ca_file="PEM file of the certificate authorities to trust; implies --tls. Default: the "
     "system's with --rest, gRPC's own otherwise.",
-)
-flags.DEFINE_string(
-    "decode_to_file",
-    "-",
-    'Where to write outputs, one line per input line. "-": standard output.',
-    flag_values=FLAGS,
 )
 flags.DEFINE_string(
     "signature_name",
@@ -70,57 +66,20 @@ flags.DEFINE_multi_string(
     "name=value to send with each request, as an HTTP header or gRPC metadata; may be repeated.",
     flag_values=FLAGS,
 )
+_STANDARD = (None, "-")  # a file flag's values for the standard input or output
+# Lines that are held at a time; the journal keeps their outputs.
+_WINDOW = 10_000
+_NAMED = 10  # line numbers in a remark
+_REMARKS = {
+    "truncated": "were longer than max_source_length and were cut",
+    "unfinished": "have an output cut off at the length limit",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     required = ("server", "servable_name")
     return command.run(_query, FLAGS, doc=__doc__, required=required, argv=argv)
-
-
-# Lines that are held at a time; what is done of them is kept.
-_WINDOW = 10_000
-_NAMED = 10  # line numbers that a report names
-
-
-_CUTS = {
-    "truncated": "were longer than max_source_length and were cut",
-    "unfinished": "have an output cut off at the length limit",
-    "cut": "have an input or an output that was cut off",
-}
-
-
-class _Cuts:
-    """Which lines something was cut off of: the number of each kind, and the first of them."""
-
-    def __init__(self):
-        self._counts: collections.Counter[str] = collections.Counter()
-        self._first: dict[str, list[int]] = collections.defaultdict(list)
-
-    def add(self, number: int, marks: Sequence[str]) -> None:
-        """Count a line, numbered from 1, by the marks of its answer."""
-        self._counts.update(marks)
-        for mark in marks:
-            if self._counts[mark] <= _NAMED:
-                self._first[mark].append(number)
-
-    def report(self) -> None:
-        """Print a line for each kind."""
-        for mark, words in _CUTS.items():
-            if count := self._counts[mark]:
-                numbers = ", ".join(map(str, self._first[mark]))
-                more = ", ..." if count > _NAMED else ""
-                print(f"{count:,} lines {words}: {numbers}{more}", file=sys.stderr)
-
-
-def _result(answer: "client.Answer") -> journal.Result:
-    """Return an answer's line, with marks of what was cut off as `_CUTS` calls it."""
-    return journal.Result.marked(
-        _line(answer),
-        truncated=answer.input_truncated,
-        unfinished=answer.finished and not answer.finished[0],
-        cut=answer.truncated and answer.input_truncated is None,
-    )
 
 
 def _query() -> None:
@@ -144,65 +103,61 @@ def _query() -> None:
         headers=_headers(),
     ) as translator:
         if FLAGS.decode_from_file is None and sys.stdin.isatty():
-            if FLAGS.decode_to_file != "-":
-                raise errors.UserError(
-                    "--decode_to_file wants --decode_from_file, a file or a pipe"
-                )
+            if FLAGS.decode_to_file:
+                raise errors.UserError("--decode_to_file needs --decode_from_file or a pipe")
             _converse(translator)
-        elif FLAGS.decode_to_file == "-" or text_files.is_special(FLAGS.decode_to_file):
+        elif FLAGS.decode_to_file in _STANDARD or text_files.is_special(FLAGS.decode_to_file):
             _stream(translator)
         else:
             _translate_file(translator)
 
 
 def _headers() -> dict[str, str]:
-    headers = {}
-    for given in FLAGS.header:
-        name, equals, value = given.partition("=")
+    pairs = [header.partition("=") for header in FLAGS.header]
+    for header, (_, equals, _) in zip(FLAGS.header, pairs):
         if not equals:
-            raise errors.UserError(f"--header is name=value, got {given!r}")
-        headers[name] = value
-    return headers
+            raise errors.UserError(f"--header is name=value, got {header!r}")
+    return {name: value for name, _, value in pairs}
 
 
 def _stream(translator: "client.Client") -> None:
-    """Answer each line as soon as it and those before it are answered."""
-    cuts = _Cuts()
+    """Write the output of each line as soon as it and those before it are there."""
+    remarks = _Remarks()
     with contextlib.ExitStack() as stack:
         file = sys.stdout.buffer
-        if FLAGS.decode_to_file != "-":
+        if FLAGS.decode_to_file not in _STANDARD:
             file = stack.enter_context(open(FLAGS.decode_to_file, "wb"))
-        for number, answer in enumerate(translator.stream(_lines()), start=1):
-            result = _result(answer)
+        for number, output in enumerate(translator.stream(_lines()), start=1):
+            result = _result(output)
             file.write(result.text.encode() + b"\n")
             file.flush()
-            cuts.add(number, result.marks)
-    cuts.report()
+            remarks.add(number, result)
+    remarks.print()
 
 
 def _translate_file(translator: "client.Client") -> None:
-    """Translate all lines; the file appears when it is complete, a journal keeps what is done."""
+    """Translate all lines; the file appears when it is complete, a journal keeps finished lines."""
     target = FLAGS.decode_to_file
     text_files.refuse_target(target, FLAGS.decode_from_file)
     names = ("server", "servable_name", "signature_name", "version", "version_label")
     job = {"query": {name: FLAGS[name].value for name in names}}
-    start, cuts = time.monotonic(), _Cuts()
+    start, remarks = time.monotonic(), _Remarks()
+    total, asked = 0, 0
     with (
         journal.Journal(target, job) as kept,
         progress.Progress("sentences", stream=sys.stderr) as shown,
     ):
-        total, asked = 0, 0
         try:
             for window in _windows(_lines()):
                 results = kept.begin(window)
                 for place, result in sorted(results.items()):
-                    cuts.add(total + place + 1, result.marks)
+                    remarks.add(total + place + 1, result)
                 missing = [place for place in range(len(window)) if place not in results]
-                answers = translator.stream(window[place] for place in missing)
-                for place, answer in zip(missing, answers):
-                    result = _result(answer)
+                outputs = translator.stream(window[place] for place in missing)
+                for place, output in zip(missing, outputs):
+                    result = _result(output)
                     kept.add([(place, result)])
-                    cuts.add(total + place + 1, result.marks)
+                    remarks.add(total + place + 1, result)
                     asked += 1
                     shown.update(asked)
                 total += len(window)
@@ -210,7 +165,7 @@ def _translate_file(translator: "client.Client") -> None:
         except errors.UserError as error:
             if asked:
                 raise errors.UserError(
-                    f"{error}; {asked:,} lines are done: the same command goes on"
+                    f"{error}; {asked:,} lines are done: the same command resumes"
                 ) from error
             if kept.is_empty:
                 kept.delete()
@@ -222,32 +177,32 @@ def _translate_file(translator: "client.Client") -> None:
         print(f"{total - asked:,} lines came from the interrupted run before", file=sys.stderr)
     if kept.kept_as:
         print(
-            "what an interrupted run of other lines or another model left, or a damaged one, is in "
-            f"{kept.kept_as}",
+            f"an earlier journal, of other lines or another model or damaged, is in {kept.kept_as}",
             file=sys.stderr,
         )
-    cuts.report()
+    remarks.print()
 
 
 def _converse(translator: "client.Client") -> None:
-    """Answer what is typed; neither an error nor Ctrl-C ends it."""
+    """Answer what is typed; errors and Ctrl-C do not end it."""
     print("Type a sentence; Ctrl-D leaves.")
 
     def answer(text: str) -> bool:
         if text.strip():
             try:
-                one = translator.translate([text])[0]
+                (output,) = translator.translate([text])
             except errors.UserError as error:
                 print(error, file=sys.stderr)
             else:
-                print(_line(one) + (" (cut off)" if one.truncated else ""))
+                is_complete = output.finished and not output.truncated
+                print(_result(output).text + ("" if is_complete else " (cut off)"))
         return False
 
     prompt.ask(answer)
 
 
 def _lines() -> Iterator[str]:
-    if FLAGS.decode_from_file not in (None, "-"):
+    if FLAGS.decode_from_file not in _STANDARD:
         return text_files.read_lines(FLAGS.decode_from_file)
     return text_files.decode_lines(sys.stdin.buffer)
 
@@ -257,17 +212,35 @@ def _windows(lines: Iterator[str]) -> Iterator[list[str]]:
         yield window
 
 
-def _line(answer: "client.Answer") -> str:
-    """Return the line that t2t-lite-decoder writes: the text, or texts and scores by turns."""
-    from t2t_lite.serving import protocol
+def _result(output: translation.Translation) -> journal.Result:
+    """Return the line that t2t-lite-decoder writes, and marks of what was cut off."""
+    return journal.Result.marked(
+        translation.line(output, is_nbest=FLAGS.signature_name == "nbest"),
+        truncated=output.truncated,
+        unfinished=not output.finished,
+    )
 
-    if FLAGS.signature_name != "nbest":
-        return answer.text.replace("\n", " ")
-    filled = [(t, s) for t, s in zip(answer.outputs, answer.scores) if s > protocol.NO_SCORE]
-    if not any(answer.outputs):  # a blank line has one blank output, however many were asked for
-        filled = filled[:1]
-    fields = ((text.replace("\t", " "), f"{score:.6f}") for text, score in filled)
-    return "\t".join(itertools.chain.from_iterable(fields)).replace("\n", " ")
+
+class _Remarks:
+    """The lines of which something was cut off: how many, and the first of them."""
+
+    def __init__(self):
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._first: dict[str, list[str]] = collections.defaultdict(list)
+
+    def add(self, number: int, result: journal.Result) -> None:
+        """Count a line, numbered from 1, by the marks of its result."""
+        self._counts.update(result.marks)
+        for mark in result.marks:
+            if self._counts[mark] <= _NAMED:
+                self._first[mark].append(str(number))
+
+    def print(self) -> None:
+        """Print a line for each kind."""
+        for mark, remark in _REMARKS.items():
+            if count := self._counts[mark]:
+                numbers = ", ".join(self._first[mark]) + (", ..." if count > _NAMED else "")
+                print(f"{count:,} lines {remark}: {numbers}", file=sys.stderr)
 
 
 if __name__ == "__main__":

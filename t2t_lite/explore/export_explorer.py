@@ -1,62 +1,53 @@
-"""What the page shows of an export: texts and scores, which is all that its signatures give.
+"""The page's answers for an export: texts and scores, which is all that its signatures give.
 
-A SavedModel is asked as a client asks TensorFlow Serving, so that what is seen here is what is
-served. Tokens, attention, the search and training are the run's: `explorer` shows them.
+Tokens, attention and the search need the run: `explorer` shows them.
 """
 
-import threading
+import pathlib
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from t2t_lite import errors
+from t2t_lite.decode import beam_search, forced
 from t2t_lite.decode import options as decode_options
-from t2t_lite.explore import explorer, search_tree
+from t2t_lite.decode.translation import Translation
+from t2t_lite.explore import explorer
 
 MISSING = (
-    "An export answers with texts and their scores alone. Tokens with their probabilities, "
-    "attention, the search and the training are shown of the run: t2t-lite-explore --output_dir."
+    "An export answers with texts and their scores only. The page of the run shows tokens with "
+    "their probabilities, attention and the search: t2t-lite-explore --output_dir."
 )
 
 
 class Export(Protocol):
-    """What is asked of an export: see serving.exported."""
+    """The parts of serving.exported.Translator that the page needs."""
 
-    def nbest(self, texts: Sequence[str]) -> Sequence[Sequence[Any]]:
-        """Return the best Outputs of each text, best first."""
+    path: pathlib.Path
+    record: dict[str, Any]
+
+    def nbest(self, texts: Sequence[str]) -> list[Translation]:
+        """Return the translation of each text, with beam_size hypotheses."""
         ...
 
-    def score(self, texts: Sequence[str], targets: Sequence[str]) -> Sequence[tuple[float, int]]:
-        """Return the log-probability and the number of tokens of each target."""
+    def score(self, texts: Sequence[str], targets: Sequence[str]) -> list[forced.PairScore]:
+        """Return the score of every target given its text."""
         ...
 
 
 class ExportExplorer:
-    """Answers what the page asks of an export; its methods may be called from several threads.
+    """Answers the page's requests for an export; its methods may be called from several threads.
 
     Args:
-      export: what answers.
-      name: what the page calls it.
-      options: the decoding options that the export records.
-      is_parser: whether outputs are trees.
+      export: the export.
       references: the reference of each source text that has one.
     """
 
-    def __init__(
-        self,
-        export: Export,
-        *,
-        name: str,
-        options: Mapping[str, Any],
-        is_parser: bool = False,
-        references: Mapping[str, str] | None = None,
-    ):
+    def __init__(self, export: Export, *, references: Mapping[str, str] | None = None):
         self._export = export
-        self._name = name
-        self._options = dict(options)
-        self._is_parser = is_parser
+        self._options = decode_options.DecodeOptions(**export.record["options"])
+        self._is_parser = export.record["task"] == "parsing"
         self._references = dict(references or {})
-        self._lock = threading.Lock()
 
     def warm_up(self) -> None:
         """Let TensorFlow prepare its functions."""
@@ -65,44 +56,32 @@ class ExportExplorer:
     def about(self) -> dict[str, Any]:
         """See explorer.Explorer."""
         return {
-            "name": self._name,
+            "name": f"{self._export.path} of {self._export.record['checkpoint']}",
             "num_models": 1,
             "is_parser": self._is_parser,
             "has_search": False,
             "has_tokens": False,
             "missing": MISSING,
-            "options": {name: self._options[name] for name in explorer.OPTIONS},
-            "max_source_length": self._options["max_source_length"],
+            "options": {name: getattr(self._options, name) for name in explorer.OPTIONS},
+            "max_source_length": self._options.max_source_length,
             "examples": explorer.examples(self._references),
         }
 
     def translation(self, text: str, target: str | None = None) -> dict[str, Any]:
-        """See explorer.Explorer; tokens are missing. A given output has its score."""
+        """See explorer.Explorer; there are no tokens. A given output has its score."""
         start = time.perf_counter()
-        with self._lock:
-            (outputs,) = self._export.nbest([text])
+        (found,) = self._export.nbest([text])
         seconds = time.perf_counter() - start
-        if not outputs:
-            raise errors.UserError(
-                f"{self._name} gives no output of this text: its weights are too large, or no "
-                "numbers; export another checkpoint"
-            )
         is_blank = not text.strip()
         given = None if target is None or is_blank else self._given(text, target)
-        output = given["text"] if given else outputs[0].text
+        output = given["text"] if given else found.text
         return {
             "text": text,
             "seconds": seconds,
             "is_blank": is_blank,
-            "truncated": outputs[0].input_truncated,
+            "truncated": found.truncated,
             "hypotheses": [
-                {
-                    "text": output.text,
-                    "score": output.score,
-                    "finished": output.finished,
-                    "repairs": 0,
-                }
-                for output in outputs
+                _hypothesis(h.text, h.score, finished=h.finished) for h in found.hypotheses
             ],
             "given": given,
             **explorer.beside_reference(text, output, self._references, is_parser=self._is_parser),
@@ -117,21 +96,16 @@ class ExportExplorer:
         raise errors.UserError(MISSING)
 
     def _given(self, text: str, target: str) -> dict[str, Any]:
+        """Return an output of the user's, with its score."""
         if self._is_parser:
             raise errors.UserError("an export scores no tree: look at it with --output_dir")
-        with self._lock:
-            ((log_probability, length),) = self._export.score([text], [target])
-        how = decode_options.DecodeOptions(
-            alpha=self._options["alpha"],
-            length_penalty=self._options["length_penalty"],
-        )
-        penalty = float(search_tree.length_penalty(length, how))
-        return {
-            "text": target,
-            "score": log_probability / penalty,
-            "finished": True,
-            "repairs": 0,
-        }
+        (score,) = self._export.score([text], [target])
+        penalty = float(beam_search.length_penalty(score.num_tokens, self._options))
+        return _hypothesis(target, score.log_probability / penalty, finished=True)
 
 
 Answers = explorer.Explorer | ExportExplorer  # to the page's requests
+
+
+def _hypothesis(text: str, score: float, *, finished: bool) -> dict[str, Any]:
+    return {"text": text, "score": score, "finished": finished, "repairs": 0}

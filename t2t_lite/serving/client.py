@@ -1,4 +1,4 @@
-"""Asks a running TensorFlow Serving, over gRPC or REST, without TensorFlow.
+"""A client of TensorFlow Serving, over gRPC or REST, without TensorFlow.
 
 with client.Client("localhost:8500", "ende") as translator:
     translator.translate(["A dog runs."])[0].text
@@ -6,7 +6,6 @@ with client.Client("localhost:8500", "ende") as translator:
 
 import base64
 import collections
-import contextlib
 import dataclasses
 import http.client
 import itertools
@@ -23,7 +22,8 @@ from concurrent import futures
 from typing import Any, NamedTuple, Self
 
 from t2t_lite import errors
-from t2t_lite.serving import protocol
+from t2t_lite.decode.translation import Translation
+from t2t_lite.serving import answers, protocol
 
 _FIRST_DELAY = 0.1  # seconds before the first retry; twice as long before each further one
 _LONGEST_DELAY = 5.0
@@ -33,29 +33,9 @@ class Unavailable(errors.UserError):
     """The server cannot answer for a while: it starts, is down, or its queue is full."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """One input's outputs with their scores, best first, and whether something was cut off.
-
-    `truncated`: the input or the best output. `input_truncated` and, for each output, `finished`
-    (it ends by itself) tell the two apart; None from an export that was made before it said so.
-    """
-
-    outputs: tuple[str, ...]
-    scores: tuple[float, ...]
-    truncated: bool = False
-    input_truncated: bool | None = None
-    finished: tuple[bool, ...] | None = None
-
-    @property
-    def text(self) -> str:
-        """The best output."""
-        return self.outputs[0]
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Target:
-    """Which model of a server, and which of its signatures."""
+    """A model of a server and one of its signatures."""
 
     name: str
     signature_name: str = "serving_default"
@@ -68,7 +48,7 @@ class Target:
 
 
 class Address(NamedTuple):
-    """Where a server listens: host:port, whether it speaks TLS, and what its paths begin with."""
+    """A server's host:port, whether it speaks TLS, and the prefix of its REST paths."""
 
     netloc: str
     tls: bool = False
@@ -79,19 +59,19 @@ class Client:
     """A connection to one model.
 
     Args:
-      server: host:port; https://host/prefix means TLS, and a path before REST's own.
-      name: the model's name there.
-      rest: speak JSON over HTTP (port 8501 by default), not gRPC (8500).
+      server: host:port, or https://host/prefix: TLS, and a prefix of the REST paths.
+      name: the model's name on the server.
+      rest: use JSON over HTTP (port 8501 by default), not gRPC (8500).
       signature_name: serving_default or nbest.
-      version: which version; default: the server's newest.
+      version: the model's version; default: the newest.
       version_label: the label of a version, instead.
-      timeout: seconds that a request may take, with all its retries.
-      retries: how often a request is sent again while the server is unavailable.
-      in_flight: requests that wait for their answer at the same time.
-      batch_size: texts of a request.
+      timeout: seconds for a request with all its retries.
+      retries: how often to send a request again while the server is unavailable.
+      in_flight: how many requests may wait for an answer at a time.
+      batch_size: texts in a request.
       tls: encrypt, also where `server` does not begin with https://.
-      ca_file: certificates (PEM) of who may vouch for the server; means TLS. Default: with `rest`
-        the system's, else those that gRPC brings along.
+      ca_file: certificates (PEM) of the authorities to trust; implies TLS. Default: with `rest` the
+        system's, else those of gRPC.
       headers: sent with each request, as HTTP headers or gRPC metadata.
     """
 
@@ -134,28 +114,30 @@ class Client:
         self._threads.shutdown(cancel_futures=True)
         self._transport.close()
 
-    def translate(self, texts: Sequence[str]) -> list[Answer]:
-        """Return the answers to texts, sent as one request."""
-        _refuse_one_text(texts)
+    def translate(self, texts: Sequence[str]) -> list[Translation]:
+        """Return the translations of texts, sent as one request."""
+        answers.require_list(texts)
         tensors = self.predict({"inputs": list(texts)})
         try:
-            answers = _answers(tensors)
-            if len(answers) != len(texts):
-                raise TypeError(f"{len(answers)} answers to {len(texts)} texts")
-            return answers
-        except (KeyError, TypeError) as error:
+            translations = answers.translations(tensors)
+            if len(translations) != len(texts):
+                raise ValueError(f"{len(translations)} translations of {len(texts)} texts")
+            return translations
+        except errors.UserError:  # a ValueError, too
+            raise
+        except (KeyError, TypeError, ValueError) as error:
             raise errors.UserError(
                 f"signature {self._target.signature_name!r} answers {sorted(tensors)}, "
                 "not outputs and scores: use serving_default or nbest"
             ) from error
 
-    def stream(self, texts: Iterable[str]) -> Iterator[Answer]:
-        """Yield the answers in order, with several requests in flight."""
-        _refuse_one_text(texts)  # here, since a generator would wait until it is asked
+    def stream(self, texts: Iterable[str]) -> Iterator[Translation]:
+        """Yield the translations in order, with several requests in flight."""
+        answers.require_list(texts)  # now, not when the first translation is asked for
         return self._stream(texts)
 
-    def _stream(self, texts: Iterable[str]) -> Iterator[Answer]:
-        waiting: collections.deque[futures.Future[list[Answer]]] = collections.deque()
+    def _stream(self, texts: Iterable[str]) -> Iterator[Translation]:
+        waiting: collections.deque[futures.Future[list[Translation]]] = collections.deque()
         for batch in _batches(texts, self._batch_size):
             waiting.append(self._threads.submit(self.translate, batch))
             if len(waiting) >= self._in_flight:
@@ -164,21 +146,15 @@ class Client:
             yield from waiting.popleft().result()
 
     def predict(self, inputs: dict[str, list]) -> dict[str, list]:
-        """Send string tensors by name to the signature; return what comes back by name.
+        """Send tensors of texts or ids by name to the signature; return its outputs by name.
 
-        Raises UserError with one clear line for whatever goes wrong.
+        Raises UserError with one clear line for any failure.
         """
         return retry(
             lambda left: self._transport.predict(self._target, inputs, left),
             timeout=self._timeout,
             retries=self._retries,
         )
-
-
-def _refuse_one_text(texts: Iterable[str]) -> None:
-    """Raise TypeError for one text, whose letters would be taken for texts."""
-    if isinstance(texts, str):
-        raise TypeError("expected a list of texts, got one text")
 
 
 def retry(
@@ -189,9 +165,9 @@ def retry(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Any:
-    """Return send(seconds left); call it again after 0.1, 0.2, 0.4 ... s while Unavailable.
+    """Return send(seconds left); call it again after 0.1, 0.2, 0.4 ... s while it is Unavailable.
 
-    Each delay is shortened by up to a half at random, so that clients do not come back all at once.
+    Each delay is shortened at random by up to a half, so that clients do not all return at once.
     """
     end = clock() + timeout
     for attempt in range(retries + 1):
@@ -206,7 +182,7 @@ def retry(
 
 
 def parse_address(server: str) -> Address:
-    """Return a server's address; raise UserError where it is none.
+    """Return the parts of a server's address; raise UserError where they are wrong.
 
     >>> parse_address("https://models.example.org/mt")
     Address(netloc='models.example.org:443', tls=True, prefix='/mt')
@@ -237,13 +213,13 @@ class Grpc:
                 f"gRPC has no paths: give --rest, or leave out {address.prefix} of --server"
             )
         for name in headers:
-            # The rest are bytes, or gRPC's own.
+            # grpc-... is gRPC's own, and the values of ...-bin are bytes.
             if not re.fullmatch(r"(?!grpc-)[0-9a-z_.-]+(?<!-bin)", name):
-                raise errors.UserError(f"--header {name}: gRPC takes no such name")
+                raise errors.UserError(f"--header {name}: gRPC does not take this name")
         self._grpc = grpc
         self._address = address.netloc
         self._metadata = tuple(headers.items())
-        # Messages may be as large as the server allows.
+        # No limits of our own: the server has its own.
         sizes = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
         if address.tls:
             credentials = grpc.ssl_channel_credentials(ca.encode() if ca else None)
@@ -261,7 +237,9 @@ class Grpc:
         request = protocol.request(inputs=inputs, **dataclasses.asdict(target))
         try:
             response = self._predict(request, timeout=timeout, metadata=self._metadata)
-            return _as_text(protocol.outputs(response))
+            return {
+                name: answers.as_text(rows) for name, rows in protocol.outputs(response).items()
+            }
         except self._grpc.RpcError as error:
             details = error.details() or ""
             raise _error(error.code().name, details, self._address, target) from error
@@ -290,20 +268,24 @@ class Rest:
         columns = {name: [_json_text(text) for text in texts] for name, texts in inputs.items()}
         body = {"signature_name": target.signature_name, "inputs": columns}
         status, answer = self._post(f"{path}:predict", json.dumps(body), timeout, target)
-        fields: Any = None
-        with contextlib.suppress(ValueError, RecursionError):
+        try:
             fields = json.loads(answer)
-        if not isinstance(fields, dict):
-            fields = {}
-        if status == 200 and isinstance(fields.get("outputs"), dict):
-            return fields["outputs"]
-        details = str(fields.get("error", answer[:200]))
+        except (ValueError, RecursionError):
+            fields = None
+        match fields:
+            case {"outputs": dict(tensors)} if status == 200:
+                return tensors
+            case {"error": details}:
+                details = str(details)
+            case _:
+                details = answer[:200]
         raise _error(_HTTP_STATUS.get(status, "UNKNOWN"), details, self._address, target)
 
     def close(self) -> None:
-        """Nothing stays open."""
+        """Each request has a connection of its own."""
 
     def _post(self, path: str, body: str, timeout: float, target: Target) -> tuple[int, str]:
+        """Return the status and the text of the response."""
         if self._tls:
             connection = http.client.HTTPSConnection(
                 self._address, timeout=timeout, context=self._tls
@@ -314,23 +296,25 @@ class Rest:
             connection.request("POST", path, body, self._headers)
             response = connection.getresponse()
             return response.status, response.read().decode("utf-8", "replace")
-        except TimeoutError as error:
-            raise _error("DEADLINE_EXCEEDED", "", self._address, target) from error
-        except ssl.SSLError as error:
-            raise errors.UserError(
-                f"no TLS with {self._address}: {error}; --ca_file names who vouches for the server"
-            ) from error
-        except (ConnectionError, socket.gaierror) as error:
-            raise _error("UNAVAILABLE", str(error), self._address, target) from error
-        except http.client.BadStatusLine as error:
-            raise errors.UserError(
-                f"{self._address} does not speak HTTP/1.1: is it the gRPC port?"
-            ) from error
         except (OSError, http.client.HTTPException) as error:
-            reason = str(error) or type(error).__name__
-            raise _error("UNKNOWN", reason, self._address, target) from error
+            raise _connection_error(error, self._address, target) from error
         finally:
             connection.close()
+
+
+def _connection_error(error: Exception, address: str, target: Target) -> errors.UserError:
+    """Return one line for an exception of an HTTP connection."""
+    if isinstance(error, TimeoutError):
+        return _error("DEADLINE_EXCEEDED", "", address, target)
+    if isinstance(error, ssl.SSLError):
+        return errors.UserError(
+            f"no TLS with {address}: {error}; --ca_file names the authorities to trust"
+        )
+    if isinstance(error, ConnectionError | socket.gaierror):
+        return _error("UNAVAILABLE", str(error), address, target)
+    if isinstance(error, http.client.BadStatusLine):
+        return errors.UserError(f"{address} does not speak HTTP/1.1: is it the gRPC port?")
+    return _error("UNKNOWN", str(error) or type(error).__name__, address, target)
 
 
 _PORTS = {"http": "80", "https": "443"}
@@ -376,68 +360,32 @@ def _error(status: str, details: str, address: str, target: Target) -> errors.Us
     return errors.UserError(f"{address} answers {status}: {details}")
 
 
-def _answers(tensors: dict[str, list]) -> list[Answer]:
-    """Return an Answer an item, of the tensors of serving_default [B] or nbest [B, N].
-
-    Raises KeyError or TypeError where they are others.
-    """
-    rows = [dict(zip(tensors, values)) for values in zip(*tensors.values())]
-    return [_answer(row, is_nbest=isinstance(row["outputs"], list)) for row in rows]
-
-
-def _answer(row: dict[str, Any], *, is_nbest: bool) -> Answer:
-    def several(name: str) -> tuple:
-        return tuple(row[name]) if is_nbest else (row[name],)
-
-    kinds = {*map(type, several("outputs"))}, {*map(type, several("scores"))}
-    if kinds[0] != {str} or not kinds[1] <= {int, float}:
-        raise TypeError(f"outputs and scores are {kinds}")
-    cut = bool(row.get("truncated", False))
-    finished = several("finished") if "finished" in row else None
-    if is_nbest and finished:  # its `truncated` is the input alone
-        cut = cut or not finished[0]
-    return Answer(
-        outputs=several("outputs"),
-        scores=several("scores"),
-        truncated=cut,
-        input_truncated=row.get("truncated" if is_nbest else "input_truncated"),
-        finished=finished,
-    )
-
-
 def _certificates(path: str | None) -> str | None:
-    """Return the text of a file of certificates."""
+    """Return the text of a file of certificates; raise UserError where it is not one."""
     if path is None:
         return None
     try:
         text = pathlib.Path(path).read_text("ascii")
         ssl.create_default_context(cadata=text)
     except (OSError, ValueError) as error:  # ssl's own errors are OSErrors
-        raise errors.UserError(f"--ca_file {path} is no file of certificates: {error}") from error
+        raise errors.UserError(
+            f"--ca_file {path} is not a file of certificates: {error}"
+        ) from error
     return text
 
 
 def _checked(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers by their names in lower case; raise UserError for what HTTP cannot carry."""
+    """Return headers with names in lower case; raise UserError for those that HTTP cannot carry."""
     for name, value in headers.items():
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-            raise errors.UserError(f"--header {name!r}: that is no name of a header")
+            raise errors.UserError(f"--header {name!r}: this is not a header's name")
         if not re.fullmatch(r"[ -~]*", value):
             raise errors.UserError(f"--header {name}: its value is not plain ASCII")
     return {name.lower(): value.strip() for name, value in headers.items()}
 
 
-def _as_text(tensors: Any) -> Any:
-    """Return the same with bytes decoded."""
-    if isinstance(tensors, dict):
-        return {name: _as_text(values) for name, values in tensors.items()}
-    if isinstance(tensors, list):
-        return [_as_text(value) for value in tensors]
-    return tensors.decode("utf-8", "replace") if isinstance(tensors, bytes) else tensors
-
-
 def _json_text(text: str | bytes) -> str | dict[str, str]:
-    """Return what JSON may hold: text as it is, bytes that are none in base 64."""
+    """Return text as JSON has it; bytes that are not UTF-8 are in base 64."""
     data = protocol.as_bytes(text)
     try:
         return data.decode("utf-8")

@@ -36,9 +36,9 @@ batch_timeout_micros { value: 0 }
 max_enqueued_batches { value: 4 }
 pad_variable_length_inputs: true
 """
-_INCOMPLETE = ".incomplete-"  # how a version's folder is called until it is whole
-# Decoding options that say what an export does not do: it searches, and returns one output or all,
-# without more about their tokens.
+_INCOMPLETE = ".incomplete-"  # begins the name of a version's folder until it is complete
+# Decoding options that an export does not have: it searches, and returns one output or all,
+# without details of their tokens.
 _NOT_EXPORTED = (
     *("sampling", "temperature", "top_k", "top_p", "seed", "return_beams"),
     *("token_scores", "alignments"),
@@ -61,7 +61,7 @@ def export(
       **changes: decoding options, fixed in the export.
 
     Raises:
-      UserError: where something is missing or wrong; nothing is written then.
+      UserError: where something is missing or wrong; then nothing is written.
     """
     _refuse(changes)
     output = output_dirs.read(os.fspath(output_dir))
@@ -123,7 +123,7 @@ def _save(model: translator.Translator, path: pathlib.Path, *, problem: str) -> 
     }
     warmup.write(extra / warmup.FILE, model.vocabulary, functions)
     (path / BATCHING_FILE).write_text(_BATCHING, "utf-8")
-    (extra / exported.OPTIONS_FILE).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+    (extra / exported.RECORD_FILE).write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 
 
 def _remove_leftovers(export_dir: pathlib.Path) -> None:

@@ -14,8 +14,6 @@ from t2t_lite import errors, messages
 
 SERVICE = "tensorflow.serving.PredictionService"
 PREDICT = f"/{SERVICE}/Predict"
-# An export's score in n-best places that no hypothesis fills: JSON knows no infinity.
-NO_SCORE = -1e9
 
 _CLASSES = messages.classes(
     {

@@ -1,11 +1,13 @@
-"""A SavedModel's signatures run as TensorFlow Serving runs them: by a Session, without t2t-lite.
+"""A SavedModel's signatures, run by a Session as TensorFlow Serving runs them.
 
-A search is some hundred small operations a step, one after the other, so what hands them from
-thread to thread counts: here a batch's own thread runs them all, as in TensorFlow Serving with
+A search is some hundred small operations a time step, one after the other. Handing them from thread
+to thread costs time: here the thread that asks runs them all, as in TensorFlow Serving with
 --tensorflow_inter_op_parallelism=-1.
 """
 
+import contextlib
 import pathlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,21 +17,21 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 
 from t2t_lite import errors
 
-_INIT_OP = "__saved_model_init_op"  # a definition that is no signature
+_INIT_OP = "__saved_model_init_op"  # a definition that is not a signature
 _IN_OWN_THREAD = -1
 
 
 class Session:
-    """The signatures of a SavedModel, which any number of threads may run at a time.
+    """The signatures of a SavedModel; any number of threads may run them at a time.
 
     Args:
       path: its folder.
 
-    Raises UserError or OSError where it is not whole.
+    Raises UserError or OSError for an incomplete SavedModel.
 
     Attributes:
-      definitions: the SignatureDefs that the SavedModel holds, by name.
-      specs: type and shape of each signature's inputs, by their names, by its name.
+      definitions: the SignatureDefs by name.
+      specs: the type and shape of each input by name, for each signature by name.
     """
 
     def __init__(self, path: pathlib.Path):
@@ -37,7 +39,7 @@ class Session:
         config = v1.ConfigProto(
             intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
             inter_op_parallelism_threads=_IN_OWN_THREAD,
-            # Of five signatures each run prepares its own part alone, and optimizes it once, not
+            # Prepare only the part of the graph that a signature runs, and optimize it once, not
             # twice: a quarter less time before the first answer.
             graph_options=v1.GraphOptions(
                 place_pruned_graph=True,
@@ -49,25 +51,37 @@ class Session:
         graph = tf.Graph()
         self._session = v1.Session(graph=graph, config=config)
         try:
-            with graph.as_default():
+            with graph.as_default(), _errors_only():
                 meta_graph = v1.saved_model.load(self._session, [tf.saved_model.SERVING], str(path))
         except ValueError as error:  # its variables are missing
-            raise errors.UserError(f"{path} is no whole SavedModel: {error}") from error
+            raise errors.UserError(f"{path} is not a complete SavedModel: {error}") from error
         self.definitions = dict(meta_graph.signature_def)
-        signatures = {k: one for k, one in self.definitions.items() if k != _INIT_OP}
-        self.specs = {name: _specs(signature) for name, signature in signatures.items()}
+        self.definitions.pop(_INIT_OP, None)
+        self.specs = {name: _specs(signature) for name, signature in self.definitions.items()}
         self._functions = {
             name: self._session.make_callable(
                 [signature.outputs[key].name for key in sorted(signature.outputs)],
                 [signature.inputs[key].name for key in sorted(signature.inputs)],
             )
-            for name, signature in signatures.items()
+            for name, signature in self.definitions.items()
         }
 
     def run(self, name: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return a signature's outputs; raise tf.errors.OpError where an operation fails."""
         outputs = self._functions[name](*(inputs[key] for key in sorted(inputs)))
         return dict(zip(sorted(self.definitions[name].outputs), outputs))
+
+
+@contextlib.contextmanager
+def _errors_only() -> Iterator[None]:
+    """Hide TensorFlow's warnings that functions of version 1 are old."""
+    logger = tf.get_logger()
+    level = logger.level
+    logger.setLevel("ERROR")
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _specs(signature: Any) -> dict[str, tf.TensorSpec]:

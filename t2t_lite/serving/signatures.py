@@ -1,27 +1,27 @@
-"""What an exported model answers: its signatures as functions of a graph.
+"""The signatures of an export, as functions of a graph.
 
-    serving_default  inputs string [B] -> outputs string [B], scores float32 [B], truncated,
-                     input_truncated, finished bool [B]
-    nbest            inputs string [B] -> outputs string [B, N], scores float32 [B, N],
-                     truncated bool [B], finished bool [B, N]
-    score            inputs, targets string [B] -> log_probabilities float32 [B], lengths int32 [B],
+    serving_default  inputs string [B] -> outputs string [B], scores float32 [B], finished,
                      truncated bool [B]
+    nbest            inputs string [B] -> outputs string [B, N], scores float32 [B, N],
+                     finished bool [B, N], truncated bool [B]
+    score            inputs, targets string [B] -> log_probabilities float32 [B], lengths int32 [B],
+                     truncated, target_truncated bool [B]
     tokenize         inputs string [B] -> ids int32 [B, S], truncated bool [B]
-    from_ids         ids int32 [B, S] -> ids int32 [B, T], scores float32 [B], truncated,
-                     input_truncated, finished bool [B]
+    from_ids         ids int32 [B, S] -> ids int32 [B, T], scores float32 [B], finished, truncated
+                     bool [B]
 
-What an item gets depends on no other. A blank text has a blank output with score 0. `truncated`
-says that input or output was cut (of nbest and tokenize: the input), `finished` that the output
-ends by itself.
+An item's result does not depend on the other items. A blank text has a blank output with score 0.
+`truncated`: the input was cut. `finished`: the output is complete; it was not cut at the length
+limit.
 
-Rows of ids end in EOS, and what follows it is not read: a server that gathers requests of different
-widths pads them with whatever the tensor's first element is. A row without EOS has no output and is
+Rows of ids end in EOS, and ids after it are not read: a server that gathers requests of different
+widths pads them with the first element of the tensor. A row without EOS has no output and is
 truncated.
 
 A parser takes words with spaces between and returns trees over them; its `score` takes targets in
 their linear form, "(S (NP XX )NP )S".
 
-Shapes: B items of a batch, N beams, S source length, T target length.
+Shapes: B items of a batch, N hypotheses, S source length, T target length.
 """
 
 import dataclasses
@@ -30,11 +30,12 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from t2t_lite.decode import batching, beam_search, forced, translator
-from t2t_lite.serving import protocol
+from t2t_lite.serving import answers
 from t2t_lite.tasks import graph_text
 from t2t_lite.text import vocabulary as vocabularies
 
 Tensors = dict[str, tf.Tensor]
+Search = Callable[[tf.Tensor], beam_search.Hypotheses]
 _TEXT = tf.TensorSpec([None], tf.string, name="inputs")
 _TARGETS = tf.TensorSpec([None], tf.string, name="targets")
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
@@ -66,45 +67,37 @@ class ServingModel(tf.Module):
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
-        def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
-            best = {name: x[:, 0] for name, x in self._outputs(hypotheses, sources).items()}
-            return {**best, **_cuts(hypotheses, sources)}
-
-        empty = {**_no_outputs([0]), **_no_cuts()}
-        found = self._in_parts(self._best, self._encode(inputs), results, empty)
-        return _with_finished(found)
+        rows = self._encode(inputs)
+        hypotheses = self._texts(self._best, rows, num_kept=1)
+        best = {name: tensor[:, 0] for name, tensor in hypotheses.items()}
+        return {**best, "truncated": rows.truncated & ~rows.is_blank}
 
     def _nbest(self, inputs: tf.Tensor) -> Tensors:
+        rows = self._encode(inputs)
+        hypotheses = self._texts(self._all, rows, num_kept=self._options.beam_size)
+        return {**hypotheses, "truncated": rows.truncated & ~rows.is_blank}
+
+    def _texts(self, search: Search, rows: graph_text.Rows, *, num_kept: int) -> Tensors:
+        """Return outputs, scores and finished of each hypothesis, [B, N]."""
+
         def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
+            texts = self._text.outputs(hypotheses.ids, sources.ids)
             return {
-                **self._outputs(hypotheses, sources),
-                "truncated": sources.truncated,
-                "output_truncated": ~hypotheses.finished,
+                "outputs": tf.where(hypotheses.lengths > 0, texts, ""),
+                "scores": tf.maximum(hypotheses.scores, answers.NO_SCORE),
+                "unfinished": ~hypotheses.finished,
             }
 
-        shape = [0, self._options.beam_size]
-        empty = {
-            **_no_outputs(shape),
-            "truncated": tf.zeros([0], tf.bool),
-            "output_truncated": tf.zeros(shape, tf.bool),
-        }
-        found = self._in_parts(self._all, self._encode(inputs), results, empty)
-        return _with_finished(found)
-
-    def _outputs(self, hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
-        """Return the text and score of each hypothesis, [B, N] both."""
-        texts = self._text.outputs(hypotheses.ids, sources.ids)
-        return {
-            "outputs": tf.where(hypotheses.lengths > 0, texts, ""),
-            "scores": tf.maximum(hypotheses.scores, protocol.NO_SCORE),
-        }
+        shape = [0, num_kept]
+        empty = {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
+        empty["unfinished"] = tf.zeros(shape, tf.bool)
+        return self._in_parts(search, rows, results, empty)
 
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
         sources = self._encode(inputs)
-        # A longer output cannot come of a search either.
-        outputs = self._text.encode_targets(
-            targets, self._options.max_source_length + self._options.extra_length
-        )
+        # No output of a search is longer.
+        longest = self._options.max_source_length + self._options.extra_length
+        outputs = self._text.encode_targets(targets, longest)
 
         def part(rows: tf.Tensor, length: tf.Tensor) -> Tensors:
             source_ids = tf.gather(sources.ids, rows)[:, :length]
@@ -118,8 +111,12 @@ class ServingModel(tf.Module):
             batch_size=self._options.batch_size,
             batch_tokens=self._options.batch_tokens,
         )
-        truncated = sources.truncated | outputs.truncated
-        return {**scores, "lengths": outputs.lengths, "truncated": truncated}
+        return {
+            **scores,
+            "lengths": outputs.lengths,
+            "truncated": sources.truncated,
+            "target_truncated": outputs.truncated,
+        }
 
     def _tokenize(self, inputs: tf.Tensor) -> Tensors:
         rows = self._encode(inputs)
@@ -129,58 +126,59 @@ class ServingModel(tf.Module):
         rows = graph_text.rows_of_ids(
             ids, self._options.max_source_length, self._task.vocabulary.size
         )
-        # The shortest tree over n words, each one token, is two tokens longer than they and EOS.
+        # The shortest tree over n words of a token each has two tokens more than they and EOS.
         extra_length = max(self._options.extra_length, 2 if self._task.grammar else 0)
         extra_length += len(self._prefix)
         width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
         width = tf.maximum(width, 1)
 
-        def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
+        def results(hypotheses: beam_search.Hypotheses, _: graph_text.Rows) -> Tensors:
             best = hypotheses.ids[:, 0]
             return {
                 "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
                 "scores": hypotheses.scores[:, 0],
-                **_cuts(hypotheses, sources),
+                "unfinished": ~hypotheses.finished[:, 0],
             }
 
-        empty = {"ids": tf.zeros([0, width], tf.int32), "scores": tf.zeros([0]), **_no_cuts()}
-        found = _with_finished(self._in_parts(self._best, rows, results, empty))
-        used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
-        return {
-            **found,
-            "ids": tf.boolean_mask(found["ids"], used, axis=1),
-            # Of rows without EOS too, which are not searched for.
-            "truncated": found["truncated"] | rows.truncated,
-            "input_truncated": rows.truncated,
-        }
+        empty = {"ids": tf.zeros([0, width], tf.int32), "scores": tf.zeros([0])}
+        empty["unfinished"] = tf.zeros([0], tf.bool)
+        found = self._in_parts(self._best, rows, results, empty)
+        is_used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
+        output_ids = tf.boolean_mask(found["ids"], is_used, axis=1)
+        return {**found, "ids": output_ids, "truncated": rows.truncated}
 
     def _encode(self, texts: tf.Tensor) -> graph_text.Rows:
         return self._text.encode(texts, self._options.max_source_length)
 
     def _in_parts(
         self,
-        search: Callable[[tf.Tensor], beam_search.Hypotheses],
+        search: Search,
         rows: graph_text.Rows,
         results: Callable[[beam_search.Hypotheses, graph_text.Rows], Tensors],
         empty: Tensors,
     ) -> Tensors:
-        """Search for rows in parts of like length; give blank ones what is zero."""
+        """Search in parts of like length; blank rows have zeros.
+
+        `finished` stands for the `unfinished` of the parts, so that blank rows are finished.
+        """
 
         def part(places: tf.Tensor, length: tf.Tensor) -> Tensors:
             some = graph_text.Rows(*(tf.gather(tensor, places) for tensor in rows))
             some = some._replace(ids=some.ids[:, :length])
             return results(search(some.ids), some)
 
-        return batching.run_in_batches(
+        found = batching.run_in_batches(
             part,
             tf.where(rows.is_blank, 0, rows.lengths),
             empty=empty,
             batch_size=self._options.batch_size,
             batch_tokens=self._options.batch_tokens,
         )
+        found["finished"] = ~found.pop("unfinished")
+        return found
 
-    def _search(self, model: translator.Translator, *, num_kept: int):
-        """Return the beam search that keeps num_kept hypotheses, with the weights saved here."""
+    def _search(self, model: translator.Translator, *, num_kept: int) -> Search:
+        """Return the beam search that keeps num_kept hypotheses."""
         kept = dataclasses.replace(model.options, return_beams=num_kept)
         model = translator.Translator(model.models, model.task, kept, frozen=True)
 
@@ -197,31 +195,6 @@ class ServingModel(tf.Module):
             )
 
         return _function(search, _IDS)
-
-
-def _no_outputs(shape: list[int]) -> Tensors:
-    return {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
-
-
-def _cuts(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
-    """Return what was cut off of the inputs and of the best outputs, [B] each."""
-    output_truncated = ~hypotheses.finished[:, 0]
-    return {
-        "truncated": sources.truncated | output_truncated,
-        "input_truncated": sources.truncated,
-        "output_truncated": output_truncated,
-    }
-
-
-def _no_cuts() -> Tensors:
-    names = ("truncated", "input_truncated", "output_truncated")
-    return {name: tf.zeros([0], tf.bool) for name in names}
-
-
-def _with_finished(found: Tensors) -> Tensors:
-    """Return the same with `finished` for output_truncated: a blank text's output is finished."""
-    finished = ~found["output_truncated"]
-    return {**{k: v for k, v in found.items() if k != "output_truncated"}, "finished": finished}
 
 
 def _function(function: Callable, *specs: tf.TensorSpec):

@@ -35,7 +35,7 @@ def test_an_export_shows_what_it_answers_with(export_dir, tmp_path, capsys):
     assert explore.main(["t2t-lite-explore", *flags]) == 0
     content = _content(target)
     (text,) = content["texts"]
-    outputs = t2t_lite.load(export_dir).nbest(["a dog runs"])[0]
+    outputs = t2t_lite.load(export_dir).nbest(["a dog runs"])[0].hypotheses
     shown = text["translation"]["hypotheses"]
     assert [(each["text"], each["score"]) for each in shown] == [
         (output.text, output.score) for output in outputs

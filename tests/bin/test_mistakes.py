@@ -121,7 +121,7 @@ MISTAKES = {
         ("--decode_from_file=nowhere", 1, "no file nowhere"),
         ("--timeout_secs=0", 2, "timeout_secs"),
         ("--header=abc", 1, "--header is name=value, got 'abc'"),
-        ("--ca_file=nowhere", 1, "--ca_file nowhere is no file of certificates"),
+        ("--ca_file=nowhere", 1, "--ca_file nowhere is not a file of certificates"),
         ("--decode_from_file=two --decode_to_file=/tmp", 1, "/tmp is a folder"),
         ("--decode_from_file=two --decode_to_file=two", 1, "two is what is read"),
         ("--decode_from_file=two --decode_to_file=out", 1, "localhost:1"),

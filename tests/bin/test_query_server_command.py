@@ -170,7 +170,8 @@ def test_a_terminal_that_lacks_letters_gets_others(server, typed, monkeypatch, e
     typed.append("two dogs \u2603 run")
     screen = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(screen, encoding=encoding))
-    answer = client.Answer(outputs=("\u2603 \u0434\u043e\u043c",), scores=(0.0,))
+    hypothesis = translation.Hypothesis(text="\u2603 \u0434\u043e\u043c", score=0.0, finished=True)
+    answer = translation.Translation(hypotheses=(hypothesis,))
     monkeypatch.setattr(client.Client, "translate", lambda self, texts: [answer])
     assert _query(server) == 0
     sys.stdout.flush()

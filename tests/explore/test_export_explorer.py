@@ -1,32 +1,41 @@
-"""What the page shows of an export: what it answers, and which texts are blank."""
+"""The page's answers for an export: which texts are blank, and the score of a user's output."""
+
+import dataclasses
+import pathlib
 
 import pytest
 
-from t2t_lite import errors
+from t2t_lite.decode import forced, options
+from t2t_lite.decode.translation import Hypothesis, Translation
 from t2t_lite.explore import export_explorer
-from t2t_lite.serving import exported
 
 
 class _Export:
-    """Answers every text with the same outputs."""
+    """Answers every text with a blank output."""
 
-    def __init__(self, *texts):
-        self._outputs = [exported.Output(text, -1.0, False, False, True) for text in texts]
+    def __init__(self):
+        self.path = pathlib.Path("export/1")
+        self.record = {
+            "checkpoint": "run/ckpt-1",
+            "task": "text",
+            "options": dataclasses.asdict(options.DecodeOptions(alpha=1.0)),
+        }
 
     def nbest(self, texts):
-        return [self._outputs for _ in texts]
+        hypothesis = Hypothesis(text="", score=-1.0, finished=True)
+        return [Translation(hypotheses=(hypothesis,)) for _ in texts]
 
     def score(self, texts, targets):
-        return [(-1.0, 1) for _ in texts]
+        score = forced.PairScore(
+            log_probability=-2.0, num_tokens=7, truncated=False, target_truncated=False
+        )
+        return [score for _ in texts]
 
 
-def test_a_text_is_blank_by_itself_and_one_without_an_output_is_a_users_mistake():
-    options = {"alpha": 0.6, "length_penalty": "gnmt", "max_source_length": 9}
-    one = export_explorer.ExportExplorer(_Export(""), name="export/1", options=options)
-    shown = one.translation("a dog", "ein Hund")
+def test_a_text_is_blank_by_itself_and_not_by_its_output():
+    explorer = export_explorer.ExportExplorer(_Export())
+    shown = explorer.translation("a dog", "ein Hund")
     assert not shown["is_blank"]
     assert shown["given"]["text"] == "ein Hund"
-    assert one.translation(" \t")["is_blank"]
-    none = export_explorer.ExportExplorer(_Export(), name="export/1", options=options)
-    with pytest.raises(errors.UserError, match="export/1 gives no output"):
-        none.translation("a dog")
+    assert shown["given"]["score"] == pytest.approx(-1.0)  # the penalty is (5 + 7) / 6
+    assert explorer.translation(" \t")["is_blank"]

@@ -55,8 +55,22 @@ def test_a_response_is_read_or_refused(data):
 
 
 _ANSWERS = [
-    {"outputs": {"outputs": ["Ein Hund"], "scores": [-1.0], "truncated": [False]}},
-    {"outputs": {"outputs": [["a", "b"]], "scores": [[-1.0, -2.0]]}},
+    {
+        "outputs": {
+            "outputs": ["Ein Hund"],
+            "scores": [-1.0],
+            "finished": [True],
+            "truncated": [False],
+        }
+    },
+    {
+        "outputs": {
+            "outputs": [["a", "b"]],
+            "scores": [[-1.0, -2.0]],
+            "finished": [[True, False]],
+            "truncated": [False],
+        }
+    },
     {"error": "Servable not found for request: Latest(ende)"},
 ]
 
@@ -72,4 +86,4 @@ def test_a_rest_answer_is_read_or_refused(status, body):
     with post, translator, inputs.answered():
         (one,) = translator.translate(["A dog runs."])
         assert isinstance(one.text, str)
-        assert all(isinstance(score, float | int) for score in one.scores)
+        assert all(isinstance(h.score, float | int) for h in one.hypotheses)

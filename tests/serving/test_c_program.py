@@ -30,7 +30,7 @@ def test_c_program_translates_as_python_does(runner, export_dir, model, hostile)
     for (text, score, truncated), translation in zip(found, expected):
         assert text == translation.text
         assert score == pytest.approx(translation.score, abs=2e-5)
-        assert truncated == (translation.truncated or not translation.finished)
+        assert truncated == translation.truncated
 
 
 @pytest.mark.slow

@@ -115,18 +115,25 @@ def test_what_is_no_address(server):
     ("changes", "says"),
     [
         ({"server": "host:1/mt"}, "gRPC has no paths"),
-        ({"ca_file": "nowhere.pem"}, "--ca_file nowhere.pem is no file of certificates"),
-        ({"ca_file": __file__}, "is no file of certificates"),
-        ({"headers": {"a b": "c"}}, "no name of a header"),
+        ({"ca_file": "nowhere.pem"}, "--ca_file nowhere.pem is not a file of certificates"),
+        ({"ca_file": __file__}, "is not a file of certificates"),
+        ({"headers": {"a b": "c"}}, "not a header's name"),
         ({"headers": {"a": "c\nd"}}, "not plain ASCII"),
-        ({"headers": {"a-bin": "c"}}, "gRPC takes no such name"),
-        ({"headers": {"grpc-a": "c"}}, "gRPC takes no such name"),
+        ({"headers": {"a-bin": "c"}}, "gRPC does not take this name"),
+        ({"headers": {"grpc-a": "c"}}, "gRPC does not take this name"),
     ],
 )
 def test_what_no_connection_can_be_made_with(changes, says):
     with pytest.raises(errors.UserError, match=says) as caught:
         client.Client(**{"server": "host:1", "name": "m", **changes})
     assert "\n" not in str(caught.value)
+
+
+def _tensors(texts):
+    """Return the answer of serving_default with these outputs."""
+    count = len(texts)
+    flags = {"finished": [True] * count, "truncated": [False] * count}
+    return {"outputs": texts, "scores": [0.0] * count, **flags}
 
 
 class _Echo:
@@ -140,7 +147,7 @@ class _Echo:
         self._barrier.wait()
         texts = inputs["inputs"]
         self.sizes.append(len(texts))
-        return {"outputs": [f"<{text}>" for text in texts], "scores": [0.0] * len(texts)}
+        return _tensors([f"<{text}>" for text in texts])
 
     def close(self):
         pass
@@ -194,23 +201,6 @@ def test_waiting_too_long_in_the_servers_queue_is_tried_again():
     assert isinstance(error, client.Unavailable)
 
 
-def test_answers_of_old_and_new_exports_are_read():
-    old = {"outputs": ["x", "y"], "scores": [-1.0, -2.0], "truncated": [False, True]}
-    new = {**old, "input_truncated": [False, False], "finished": [True, False]}
-    one, two = client._answers(old)
-    assert (one.truncated, two.truncated) == (False, True)
-    assert (two.input_truncated, two.finished) == (None, None)
-    one, two = client._answers(new)
-    assert (two.truncated, two.input_truncated, two.finished) == (True, False, (False,))
-    old = {"outputs": [["x", "y"]], "scores": [[-1.0, -2.0]]}
-    (one,) = client._answers(old)
-    assert (one.outputs, one.truncated, one.input_truncated) == (("x", "y"), False, None)
-    (one,) = client._answers({**old, "truncated": [True], "finished": [[True, False]]})
-    assert (one.truncated, one.input_truncated, one.finished) == (True, True, (True, False))
-    (one,) = client._answers({**old, "truncated": [False], "finished": [[False, True]]})
-    assert (one.truncated, one.input_truncated) == (True, False)
-
-
 # TLS, headers and prefixes
 
 
@@ -237,7 +227,7 @@ def _rest_server(certificate=None):
         def do_POST(self):
             self.rfile.read(int(self.headers["Content-Length"]))
             asked.append((self.path, dict(self.headers)))
-            data = json.dumps({"outputs": {"outputs": ["x"], "scores": [0.0]}}).encode()
+            data = json.dumps({"outputs": _tensors(["x"])}).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
@@ -293,7 +283,8 @@ def test_grpc_by_tls_with_headers(certificate):
     def answer(request, context):
         asked.extend(context.invocation_metadata())
         response = protocol.PredictResponse()
-        for name, dtype in (("outputs", 7), ("scores", 1)):  # tensorflow.DataType
+        types = {"outputs": 7, "scores": 1, "finished": 10, "truncated": 10}  # tensorflow.DataType
+        for name, dtype in types.items():
             tensor = response.outputs.add(key=name).value
             tensor.dtype = dtype
             tensor.tensor_shape.dim.add(size=1)

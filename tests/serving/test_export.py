@@ -50,11 +50,16 @@ def test_no_constant_names_a_path(export_dir):
 
 def test_signatures_have_the_documented_types(signatures):
     text, ids, four = (None,), (None, None), (None, 4)
-    cuts = {"truncated": text, "input_truncated": text, "finished": text}
+    cuts = {"truncated": text, "finished": text}
     expected = {
         "serving_default": {"outputs": text, "scores": text, **cuts},
         "nbest": {"outputs": four, "scores": four, "truncated": text, "finished": four},
-        "score": {"log_probabilities": text, "lengths": text, "truncated": text},
+        "score": {
+            "log_probabilities": text,
+            "lengths": text,
+            "truncated": text,
+            "target_truncated": text,
+        },
         "tokenize": {"ids": ids, "truncated": text},
         "from_ids": {"ids": ids, "scores": text, **cuts},
     }
@@ -66,7 +71,7 @@ def test_signatures_have_the_documented_types(signatures):
 
 
 def test_options_are_recorded(export_dir):
-    recorded = exported.recorded(export_dir / "1")
+    recorded = exported.record(export_dir / "1")
     assert recorded["options"]["beam_size"] == 4
     assert recorded["options"]["max_source_length"] == 100
     assert recorded["problem"] == "toy_ende"
@@ -83,7 +88,7 @@ def test_warm_up_requests_run(export_dir, signatures):
         inputs = {k: tf.constant(tf.make_ndarray(v)) for k, v in request.inputs.items()}
         found = signatures[request.model_spec.signature_name](**inputs)
         if "ids" in inputs:
-            assert not found["input_truncated"].numpy().any()  # the ids end in EOS
+            assert not found["truncated"].numpy().any()  # the ids end in EOS
         met.append((request.model_spec.signature_name, len(next(iter(inputs.values())))))
     assert {name for name, _ in met} == set(signatures)
     assert {size for name, size in met if name == "serving_default"} == {1, 8, 32}

@@ -113,8 +113,9 @@ def test_answers_are_the_translators(connect, model, hostile):
         answers = translator.translate(texts)
     for answer, expected in zip(answers, model.translate(readable)):
         assert answer.text == expected.text
-        assert answer.scores[0] == pytest.approx(expected.score, abs=2e-5)
-        assert answer.truncated == (expected.truncated or not expected.finished)
+        assert answer.score == pytest.approx(expected.score, abs=2e-5)
+        assert answer.truncated == expected.truncated
+        assert answer.finished == expected.finished
 
 
 def test_stream_equals_one_request(connect):
@@ -126,7 +127,7 @@ def test_stream_equals_one_request(connect):
             streamed = list(other.stream(texts))
         assert [a.text for a in streamed] == [a.text for a in together]
         np.testing.assert_allclose(
-            [a.scores for a in streamed], [a.scores for a in together], atol=2e-5
+            [a.score for a in streamed], [a.score for a in together], atol=2e-5
         )
 
 
@@ -134,7 +135,8 @@ def test_nbest(connect, signatures):
     with connect(signature_name="nbest") as translator:
         answers = translator.translate(tiny_run.SENTENCES)
     expected = signatures["nbest"](inputs=tf.constant(tiny_run.SENTENCES))["outputs"].numpy()
-    assert [[text.encode() for text in answer.outputs] for answer in answers] == expected.tolist()
+    found = [[hypothesis.text.encode() for hypothesis in a.hypotheses] for a in answers]
+    assert found == expected.tolist()
 
 
 def test_nothing_sent_nothing_answered(connect):
@@ -232,7 +234,7 @@ def test_ids_of_all_widths_share_batches_and_get_their_own_answers(ports, model)
     for number, answer in found.items():
         translation = expected[texts[number]]
         assert model.vocabulary.decode(answer["ids"][0]) == translation.text
-        assert answer["truncated"] == [not translation.finished]
+        assert answer["finished"] == [translation.finished]
         np.testing.assert_allclose(answer["scores"], [translation.score], atol=2e-5)
 
 
@@ -279,7 +281,7 @@ def test_what_is_answered(ports, path, body, count):
 def test_a_rows_answer_has_the_signatures_names(ports):
     _, answer = _ask(ports, PREDICT, {"instances": ["a dog runs"]})
     (row,) = answer["predictions"]
-    assert row.keys() == {"outputs", "scores", "truncated", "input_truncated", "finished"}
+    assert row.keys() == {"outputs", "scores", "finished", "truncated"}
     assert isinstance(row["outputs"], str)
     assert isinstance(row["scores"], float)
 

@@ -49,5 +49,5 @@ def test_all_signatures_answer_alike(precision, export_dir, run_dir, tmp_path):
 def test_an_export_that_lacks_its_variables_is_refused(export_dir, tmp_path):
     shutil.copytree(export_dir / "1", tmp_path / "1")
     shutil.rmtree(tmp_path / "1" / "variables")
-    with pytest.raises(errors.UserError, match="no whole SavedModel"):
+    with pytest.raises(errors.UserError, match="not a complete SavedModel"):
         session.Session(tmp_path / "1")

@@ -18,7 +18,8 @@ SCORE = 2e-5
 def _same(found, place, expected):
     assert found["outputs"][place].decode() == expected.text
     assert found["scores"][place] == pytest.approx(expected.score, abs=SCORE)
-    assert found["truncated"][place] == (expected.truncated or not expected.finished)
+    assert found["truncated"][place] == expected.truncated
+    assert found["finished"][place] == expected.finished
 
 
 def _call(signatures, texts, name="serving_default"):
@@ -42,7 +43,7 @@ def test_answers_are_the_translators_and_bad_items_harm_no_other(signatures, mod
         _same(found, place, alone.get(readable) or model.translate([readable])[0])
         found["outputs"][place].decode()  # is UTF-8: REST could not say anything else
     assert len(set(found["outputs"])) > 4
-    assert 0 < sum(found["truncated"]) < len(texts)  # some are finished, some cut off
+    assert 0 < sum(found["finished"]) < len(texts)
     cut = [found["truncated"][texts.index(t)] for name, t in hostile.items() if "100,000" in name]
     assert cut == [True, True]
     blank = _call(signatures, [hostile["empty"], hostile["spaces"]])
@@ -93,7 +94,8 @@ def test_score_cuts_what_is_too_long(signatures, hostile):
     found = signatures["score"](
         inputs=tf.constant([long, text, text]), targets=tf.constant([text, long, text])
     )
-    assert found["truncated"].numpy().tolist() == [True, True, False]
+    assert found["truncated"].numpy().tolist() == [True, False, False]
+    assert found["target_truncated"].numpy().tolist() == [False, True, False]
     assert np.isfinite(found["log_probabilities"].numpy()).all()
 
 
@@ -108,7 +110,7 @@ def test_ids_go_the_same_way_as_text(signatures, model, padding):
     decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
     assert decoded == text["outputs"].tolist()
     np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
-    for name in ("truncated", "input_truncated", "finished"):
+    for name in ("truncated", "finished"):
         assert found[name].numpy().tolist() == text[name].tolist()
     assert found["ids"].numpy()[:, -1].any()  # no wider than the longest
 
@@ -121,7 +123,7 @@ def test_ids_without_eos_have_blank_outputs_and_are_truncated(signatures, ids):
     assert found["ids"].shape == (len(ids), 0)
     assert not found["scores"].numpy().any()
     assert found["truncated"].numpy().tolist() == [True] * len(ids)
-    assert found["input_truncated"].numpy().tolist() == [True] * len(ids)
+    assert found["finished"].numpy().all()
 
 
 def test_cut_inputs_and_cut_outputs_are_told_apart(signatures, model, hostile):
@@ -134,7 +136,7 @@ def test_cut_inputs_and_cut_outputs_are_told_apart(signatures, model, hostile):
     assert cut[-2:] == [True, False]
     assert finished[-1]
     assert 0 < sum(finished) < len(texts)
-    assert found["input_truncated"].tolist() == nbest["truncated"].tolist() == cut
+    assert found["truncated"].tolist() == nbest["truncated"].tolist() == cut
     assert found["finished"].tolist() == nbest["finished"][:, 0].tolist() == finished
 
 
@@ -182,5 +184,5 @@ def test_a_request_of_60_megabytes_costs_little(signatures):
     before = memory("VmRSS")
     found = serve(inputs=text)
     assert memory("VmHWM") - before < 100  # MB; tokenizing all of it takes 1,500
-    assert found["input_truncated"].numpy().tolist() == [True]
+    assert found["truncated"].numpy().tolist() == [True]
     assert found["outputs"].numpy().tolist() == short["outputs"].numpy().tolist()
