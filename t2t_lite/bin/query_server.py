@@ -103,7 +103,7 @@ def _query() -> None:
         headers=_headers(),
     ) as translator:
         if FLAGS.decode_from_file is None and sys.stdin.isatty():
-            if FLAGS.decode_to_file:
+            if FLAGS.decode_to_file not in _STANDARD:
                 raise errors.UserError("--decode_to_file needs --decode_from_file or a pipe")
             _converse(translator)
         elif FLAGS.decode_to_file in _STANDARD or text_files.is_special(FLAGS.decode_to_file):
