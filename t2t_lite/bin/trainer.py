@@ -63,11 +63,11 @@ def _run() -> int:
 
 
 def _describe() -> int:
-    hparams = _hparams_set()
+    original = _hparams_set()
     with command.quiet_import():
         from t2t_lite.train import describe
-    hparams = config.override(hparams, ",".join(FLAGS.hparams))
-    name = describe.row_of(hparams, FLAGS.hparams_set)
+    hparams = config.override(original, ",".join(FLAGS.hparams))
+    name = FLAGS.hparams_set if config.model(hparams) == config.model(original) else None
     print(describe.table(describe.describe(hparams, hparams_set=name)))
     return 0
 

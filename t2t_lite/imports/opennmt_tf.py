@@ -96,7 +96,12 @@ def read(
     """
     prefix = tensorflow_checkpoint.prefix(pathlib.Path(model))
     settings = _settings(prefix.parent)
-    _refuse(settings)
+    catalog = settings.get("catalog")
+    if catalog is not None and catalog not in _CATALOG:
+        raise errors.UserError(f"a model {catalog!s:.60} cannot be imported, only a Transformer")
+    positions = str(settings.get("position_encoder_class", "SinusoidalPositionEncoder"))
+    if positions.rpartition(".")[2] != "SinusoidalPositionEncoder":
+        raise errors.UserError(f"the model cannot be imported: its positions are {positions!r:.60}")
     arrays = _arrays(prefix)
     files = piece_files.find(vocab, [prefix.parent], dictionaries="*vocab*.txt")
     pieces = piece_files.pieces(files.dictionaries, _dictionary)
@@ -185,15 +190,6 @@ def _settings(folder: pathlib.Path) -> dict[str, Any]:
                 is_constant = isinstance(value, ast.Constant)
                 found[keyword.arg] = value.value if is_constant else ast.unparse(value)
     return {**_CATALOG.get(str(found.get("catalog")), {}), **found}
-
-
-def _refuse(settings: Mapping[str, Any]) -> None:
-    catalog = settings.get("catalog")
-    if catalog is not None and catalog not in _CATALOG:
-        raise errors.UserError(f"a model {catalog!s:.60} cannot be imported, only a Transformer")
-    positions = str(settings.get("position_encoder_class", "SinusoidalPositionEncoder"))
-    if positions.rpartition(".")[2] != "SinusoidalPositionEncoder":
-        raise errors.UserError(f"the model cannot be imported: its positions are {positions!r:.60}")
 
 
 def _to_hparams(

@@ -65,7 +65,22 @@ class _StackLayer(keras.layers.Layer):
         self.feed_forward_norm.build()
 
     def _attention(self, name: str, *, cross: bool = False) -> attention.MultiHeadAttention:
-        return _attention(self.hparams, name, self.dtype_policy, cross=cross, causal=self.is_causal)
+        hparams = self.hparams
+        return attention.MultiHeadAttention(
+            hparams.d_model,
+            hparams.num_heads,
+            d_k=hparams.d_k,
+            d_v=hparams.d_v,
+            cross=cross,
+            qkv_gain=hparams.qkv_gain,
+            attention_dropout=hparams.attention_dropout,
+            use_bias=hparams.imported.attention_bias,
+            function=hparams.attention_function,
+            window=0 if cross else hparams.attention_window,
+            causal=self.is_causal,
+            name=name,
+            dtype=self.dtype_policy,
+        )
 
     def _residual(self, noise):
         """Return the function (x, sublayer, norm) that adds a sub-layer: see residual."""
@@ -205,22 +220,7 @@ class Transformer(keras.Model):
         return relative.RelativeBias(num_layers, self.hparams.num_heads, first, last, name=name)
 
     def build(self, input_shape=None):
-        layers = [self.embedding, self.position, *self.encoder_layers, *self.decoder_layers]
-        if self.hparams.embeddings == "separate":
-            layers += [self.source_embedding, self.softmax]
-        if self.hparams.imported.source_vector:
-            layers += [self.source_vector]
-        if self.hparams.imported.start_vector:
-            layers += [self.start_vector]
-        if self.hparams.imported.logits_bias:
-            layers += [self.logits_bias]
-        if self.hparams.relative_bias:
-            layers += [self.encoder_bias, self.decoder_bias]
-        if self.hparams.next_word:
-            layers += [self.cross_bias]
-        if self.hparams.pre_norm:
-            layers += [self.encoder_norm, self.decoder_norm]
-        for layer in layers:
+        for layer in self.layers:
             layer.build()
         self.built = True
 
@@ -325,24 +325,4 @@ def _without_eos(inputs: tf.Tensor) -> tf.Tensor:
 def _norm(hparams: config.HParams, name: str) -> normalization.LayerNorm:
     return normalization.LayerNorm(
         hparams.d_model, epsilon=hparams.imported.norm_epsilon, name=name, dtype="float32"
-    )
-
-
-def _attention(
-    hparams: config.HParams, name: str, policy, *, cross: bool = False, causal: bool = False
-) -> attention.MultiHeadAttention:
-    return attention.MultiHeadAttention(
-        hparams.d_model,
-        hparams.num_heads,
-        d_k=hparams.d_k,
-        d_v=hparams.d_v,
-        cross=cross,
-        qkv_gain=hparams.qkv_gain,
-        attention_dropout=hparams.attention_dropout,
-        use_bias=hparams.imported.attention_bias,
-        function=hparams.attention_function,
-        window=0 if cross else hparams.attention_window,
-        causal=causal,
-        name=name,
-        dtype=policy,
     )

@@ -99,7 +99,8 @@ class Checkpoints:
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
-                self.has_position = _has_part(prefix, self._data_name)
+                keys = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
+                self.has_position = any(key.startswith(f"{self._data_name}/") for key in keys)
                 parts = self._restored if self.has_position else self._without_position
                 restored = parts.read(prefix).assert_existing_objects_matched()
                 restored.expect_partial()  # the identity is read below
@@ -312,11 +313,6 @@ def _explain_failure(prefix: str) -> Iterator[None]:
             f"cannot write the checkpoint of step {step} to {directory}: {reason}; "
             "earlier checkpoints are intact: free space and start the same command again"
         ) from error
-
-
-def _has_part(prefix: str, name: str) -> bool:
-    keys = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
-    return any(key.partition("/")[0] == name for key in keys)
 
 
 def _text_variable(text: str) -> tf.Variable:

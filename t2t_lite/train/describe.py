@@ -6,7 +6,7 @@ from cost.py; memory is a lower bound.
 
 import dataclasses
 
-from t2t_lite import config, errors, registry
+from t2t_lite import config
 from t2t_lite.train import cost
 
 # Table 3's column "params", in millions, by the difference from base that makes the row.
@@ -108,20 +108,18 @@ def describe(
         Part("decoder feed-forward", decoders, feed_forward),
         Part("layer norms", 2 * encoders + 3 * decoders + 2 * h.pre_norm, norm),
     ]
-    if h.imported.logits_bias:
-        parts.append(Part("bias of the softmax", 1, rows))
-    if h.imported.source_vector:
-        parts.append(Part("vector of the source", 1, h.d_model))
-    if h.imported.start_vector:
-        parts.append(Part("vector before the targets", 1, h.d_model))
-    if h.relative_bias:
-        size = (2 * h.relative_bias + 1) * h.num_heads
-        parts.append(Part("relative position biases", encoders + decoders, size))
-    if h.next_word:
-        size = (2 * h.next_word + 1) * h.num_heads
-        parts.append(Part("relative position biases from the next word", decoders, size))
-    if h.position_encoding == "learned":
-        parts.append(Part("learned positions", 1, h.max_length * h.d_model))
+    relative = (2 * h.relative_bias + 1) * h.num_heads
+    next_word = (2 * h.next_word + 1) * h.num_heads
+    for is_there, part in [
+        (h.imported.logits_bias, Part("bias of the softmax", 1, rows)),
+        (h.imported.source_vector, Part("vector of the source", 1, h.d_model)),
+        (h.imported.start_vector, Part("vector before the targets", 1, h.d_model)),
+        (h.relative_bias, Part("relative position biases", encoders + decoders, relative)),
+        (h.next_word, Part("relative position biases from the next word", decoders, next_word)),
+        (h.position_encoding == "learned", Part("learned positions", 1, h.max_length * h.d_model)),
+    ]:
+        if is_there:
+            parts.append(part)
     sentences = max(h.batch_tokens // _LENGTH, 1)
     shape = {"batch": sentences, "source": _LENGTH, "target": _LENGTH}
     return Description(
@@ -133,15 +131,6 @@ def describe(
         weight_bytes=4 * 4 * sum(part.total for part in parts),
         activation_bytes=cost.activation_bytes(h, rows, **shape),
     )
-
-
-def row_of(hparams: config.HParams, hparams_set: str) -> str | None:
-    """Return `hparams_set` if a model with `hparams` has the sizes of that set, else None."""
-    try:
-        original = registry.hparams(hparams_set)
-    except errors.UserError:
-        return None
-    return hparams_set if config.model(hparams) == config.model(original) else None
 
 
 def table(description: Description) -> str:
