@@ -192,7 +192,13 @@ def completed(
     rest = {name: value for name, value in weights.items() if name not in EMBEDDINGS}
     complete = fused(rest) | embeddings(matrices, sides)
     if LOGITS_BIAS in complete:
-        complete[LOGITS_BIAS] = _logits_bias(complete[LOGITS_BIAS], sides.target)
+        bias, places = complete[LOGITS_BIAS].reshape(-1), sides.target.places
+        if bias.size != sum(place != NO_ROW for place in places):
+            raise errors.UserError(
+                f"the model cannot be imported: its softmax has {bias.size} biases, expected one "
+                "for each entry of the target's vocabulary"
+            )
+        complete[LOGITS_BIAS] = reordered(bias, places)
     if start is not None:
         row = complete["embedding/matrix"][sides.target.pieces.index(start)]
         complete["start_vector/vector"] = (row * np.float32(row.size) ** 0.5).astype(np.float32)
@@ -270,17 +276,6 @@ def embeddings(matrices: Mapping[str, np.ndarray], sides: Sides) -> dict[str, np
             )
         every = {"embedding/matrix": own}
     return {name: reordered(value, places[name]) for name, value in every.items()}
-
-
-def _logits_bias(values: np.ndarray, side: Numbering) -> np.ndarray:
-    """Return the softmax's bias by the ids here."""
-    flat = values.reshape(-1)
-    if flat.size != sum(place != NO_ROW for place in side.places):
-        raise errors.UserError(
-            f"the model cannot be imported: its softmax has {flat.size} biases, expected one for "
-            "each entry of the target's vocabulary"
-        )
-    return reordered(flat, side.places)
 
 
 def reordered(values: np.ndarray, places: Sequence[int]) -> np.ndarray:

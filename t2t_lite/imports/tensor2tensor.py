@@ -17,7 +17,6 @@ from t2t_lite import errors
 from t2t_lite.imports import conversion, imported, tensorflow_checkpoint
 from t2t_lite.run import checkpoint
 from t2t_lite.text import any_vocabulary, t2t_vocabulary
-from t2t_lite.text import vocabulary as vocabularies
 
 _TARGET_SPACE = "target_space_embedding/kernel"
 _NORM = r"layer_\w+/layer_norm/layer_norm_(scale|bias)"
@@ -113,7 +112,10 @@ def read(
     own = {name: value for name, value in tensors.items() if not _TRAINING.search(name)}
     weights = convert(conversion.floats(own), target_space=_target_space(tensors, target_space))
     path = _vocabulary_path(vocab, prefix.parent, flags)
-    vocabulary = _vocabulary(path)
+    vocabulary = any_vocabulary.load(path)
+    kinds = t2t_vocabulary.SubwordVocabulary, t2t_vocabulary.TokenVocabulary
+    if not isinstance(vocabulary, kinds):
+        raise errors.UserError(f"{path} is not tensor2tensor's vocabulary")
     rows = _one_vocabulary(weights)
     if rows < vocabulary.size:
         raise errors.UserError(
@@ -334,11 +336,3 @@ def _vocabulary_path(
             f"{flags.get('data_dir', '')}; beside the checkpoint there are {len(found)}"
         )
     return found[0]
-
-
-def _vocabulary(path: pathlib.Path) -> vocabularies.Vocabulary:
-    vocabulary = any_vocabulary.load(path)
-    kinds = t2t_vocabulary.SubwordVocabulary, t2t_vocabulary.TokenVocabulary
-    if not isinstance(vocabulary, kinds):
-        raise errors.UserError(f"{path} is not tensor2tensor's vocabulary")
-    return vocabulary

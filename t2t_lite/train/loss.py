@@ -75,7 +75,7 @@ def smoothed_cross_entropy(
         p = tf.nn.softmax(z)
         at_y = tf.stack([tf.range(tf.size(y)), y], axis=1)
         p_y = tf.cast(tf.gather_nd(p, at_y), tf.float32)
-        negative_log_p_y = _negative_log(p_y)
+        negative_log_p_y = -tf.math.log(tf.maximum(p_y, _SMALLEST))
         rows_y = tf.gather(embedding_VD, y)
         sum_rows = linear.column_sums(embedding_VD)
         # logsumexp(z) - gap z_y - low sum(z), with logsumexp(z) = z_y - log p_y. The z_y that
@@ -97,7 +97,3 @@ def smoothed_cross_entropy(
         return (smoothed, tf.reduce_sum(w * negative_log_p_y)), gradient
 
     return TokenLosses(*losses(tf.reshape(states, [-1, d_model]), embedding))
-
-
-def _negative_log(probability: tf.Tensor) -> tf.Tensor:
-    return -tf.math.log(tf.maximum(probability, _SMALLEST))

@@ -98,7 +98,12 @@ def prepare(
         warm_start=_fingerprint(options.warm_start_from),
     )
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
-    _check_steps(directory, hparams.train_steps)
+    done = [step for step, _ in checkpoint.list_checkpoints(directory)]
+    if done and done[-1] > hparams.train_steps:
+        raise errors.UserError(
+            f"{directory} is at step {done[-1]:,} already, beyond --train_steps="
+            f"{hparams.train_steps}: give at least as many, or another --output_dir"
+        )
     memory.check(
         data,
         hparams=hparams,
@@ -129,16 +134,6 @@ def _is_shared(source: vocabularies.Vocabulary) -> bool:
         source.size == target.size
         and all(source.pieces[token] == target.pieces[token] for token in range(source.size))
     )
-
-
-def _check_steps(directory: str | pathlib.Path, train_steps: int) -> None:
-    """Raise UserError if the run has more steps than `train_steps` already."""
-    done = [step for step, _ in checkpoint.list_checkpoints(directory)]
-    if done and done[-1] > train_steps:
-        raise errors.UserError(
-            f"{directory} is at step {done[-1]:,} already, beyond --train_steps={train_steps}: "
-            "give at least as many, or another --output_dir"
-        )
 
 
 def _fingerprint(warm_start_from: str | None) -> str | None:

@@ -50,10 +50,7 @@ class Summary:
 
 
 class Training:
-    """One call's model, data and checkpoints.
-
-    `batches` of `data` are the input of `train_step`, one by one.
-    """
+    """One call's model, data and checkpoints."""
 
     def __init__(self, setup: preparation.Setup):
         self._setup = setup
@@ -71,7 +68,6 @@ class Training:
         self.data = training_data.TrainingData(
             setup, rows_of=lambda shape: self.train_step.rows_of_worker(*shape)
         )
-        self.batches = self.data.batches
         identity = identities.of(setup.hparams, setup.data.vocabulary_path)
         self._checkpoints = checkpoint.Checkpoints(
             setup.directory,
@@ -240,7 +236,7 @@ class Training:
         )
         start = time.monotonic()
         with pipeline.explain_damage(self._setup.data):
-            batch = next(self.batches)
+            batch = next(self.data.batches)
         with updates.explain_failures(step, batch):
             result = self.train_step(batch, step=step, learning_rate=rate, stop=stop)
         seconds = time.monotonic() - start

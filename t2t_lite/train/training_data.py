@@ -69,17 +69,17 @@ class TrainingData:
 
     def remarks(self) -> Iterator[str]:
         """Yield the mean number of real tokens a step, and the number of pairs left out."""
-        limits = {"max_length": self._hparams.max_length}
+        max_length = self._hparams.max_length
         shapes = pipeline.bucket_shapes(
             self._data,
             batch_tokens=self._hparams.batch_tokens,
+            max_length=max_length,
             max_buckets=self._hparams.max_buckets,
-            **limits,
         )
-        source, target = pipeline.mean_tokens(self._data, shapes, **limits)
+        source, target = pipeline.mean_tokens(self._data, shapes, max_length=max_length)
         yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
-        if too_long := pipeline.count_too_long(self._data, self._hparams.max_length):
-            limit = f"max_length={self._hparams.max_length} tokens"
+        if too_long := pipeline.count_too_long(self._data, max_length):
+            limit = f"max_length={max_length} tokens"
             yield f"{too_long:,} training pairs have a side of more than {limit}: left out"
 
     def _times(self) -> list[float]:
