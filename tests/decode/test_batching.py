@@ -47,11 +47,6 @@ def test_parts_are_those_of_the_decoder_and_results_in_order(size):
     assert found["pair"].tolist() == [[i, n] for i, n in enumerate(lengths)]
 
 
-def test_rows_longer_than_the_budget_run_alone():
-    _, parts = _run([50, 3, 60], batch_size=4, batch_tokens=10)
-    assert parts == [([2], 60), ([0], 50), ([1], 3)]
-
-
 def test_nothing_runs_for_blank_rows():
     found, parts = _run([0, 0], batch_size=4, batch_tokens=10)
     assert parts == []

@@ -160,17 +160,6 @@ def test_a_large_bias_of_the_logits_does_not_coarsen_integers(monkeypatch):
     assert 0 < error.max() < 0.02 * np.ptp(expected[:, 1:])
 
 
-def test_padding_of_the_source_changes_nothing():
-    model = _model()
-    longer = tf.pad(INPUTS, [[0, 0], [0, 9]])
-    pairs = zip(
-        _step_through(model, INPUTS, num_beams=2, num_steps=5),
-        _step_through(model, longer, num_beams=2, num_steps=5),
-    )
-    for (logits, _), (padded_logits, _) in pairs:
-        np.testing.assert_allclose(logits, padded_logits, atol=2e-5)
-
-
 def test_the_cache_of_restricted_attention_stops_growing():
     """It holds the 3 times of the window and the 4 newest, of 2 beams each."""
     model, sizes = _model(attention_window=3), []
@@ -186,25 +175,6 @@ def test_the_cache_of_restricted_attention_stops_growing():
             pass
     assert len(sizes) == 15
     assert max(sizes) <= ((3 + 4) * 2, (3 + 4) * 2)
-
-
-def test_an_ensemble_has_the_mean_probability():
-    models = [_model(), _model(pre_norm=True)]
-    ensemble = cached_decoder.Ensemble([cached_decoder.CachedDecoder(m, 1) for m in models])
-    ids, ancestry = tf.zeros([2, 1], tf.int32), tf.zeros([2, 1, 1], tf.int32)
-    state = ensemble.grow(ensemble.encode(INPUTS), ancestry[:, :, :0], 1)
-    logits, _ = ensemble.step(ids, tf.constant(0), ancestry, state)
-    start = tf.zeros([2, 1], tf.int32)
-    expected = sum(tf.nn.softmax(model(INPUTS, start)[:, 0]) for model in models) / 2
-    np.testing.assert_allclose(tf.nn.softmax(logits)[:, :56], expected, atol=1e-6)
-
-
-def test_ancestry_shows_each_beam_its_own_slots():
-    ancestry = tf.constant([[[1, 0, -1], [1, 1, -1]]])  # after time 0 both went on from slot 1
-    own = cached_decoder.is_own(tf.constant([[0, 1, 2, 3, 4, 5]]), ancestry, 2).numpy()
-    assert own.astype(int).tolist() == [[[0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]]]
-    own = cached_decoder.is_own(tf.constant([[1, 3, 4]]), ancestry, 2).numpy()
-    assert own.astype(int).tolist() == [[[1, 0, 0], [1, 1, 0]]]
 
 
 def test_caches_leave_behind_what_no_beam_went_through():

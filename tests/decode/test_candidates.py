@@ -10,19 +10,6 @@ EMITTABLE = candidates.EmittableIds(5, eos_id=1, forbidden=(0,))
 ROW = [0.3, 0.1, 0.2, 0.25, 0.15]  # of ids 0 to 4
 
 
-def test_the_best_extensions_of_all_beams():
-    found = candidates.best(
-        tf.constant([ROW, [0.2, 0.2, 0.1, 0.05, 0.45]]),
-        tf.constant([[-1.0, -1.5]]),
-        4,
-        emittable=EMITTABLE,
-    )
-    # -1 + log .25 = -2.386, -1 + log .2 = -2.609, -1 + log .15 = -2.897, -1.5 + log .45 = -2.299
-    assert found.ids.numpy().tolist() == [[4, 3, 2, 4]]
-    assert found.parents.numpy().tolist() == [[1, 0, 0, 0]]
-    np.testing.assert_allclose(found.scores, [[-2.299, -2.386, -2.609, -2.897]], atol=1e-3)
-
-
 def _sorted(probabilities, scores, k, allowed):
     """Return what a sort of everything gives: scores, columns, beams."""
     num_beams, num_columns = probabilities.shape[-2:]

@@ -128,18 +128,6 @@ def test_scores_agree_with_the_training_loss():
     assert mean == pytest.approx(float(losses.negative_log_likelihood), rel=1e-5)
 
 
-def test_scores_agree_with_the_search():
-    model = _translator(tiny_run.model(), batch_size=2, return_beams=3)
-    # Random models write bytes that are no text, so ids are scored, not what they decode to.
-    encode = tiny_run.subwords().encode
-    for text, translation in zip(INPUTS, model.translate(INPUTS)):
-        for hypothesis in translation.hypotheses:
-            inputs = translator.pad([[*encode(text), 1]])
-            [total] = model.score_ids(inputs, translator.pad([hypothesis.ids])).numpy()
-            penalty = ((5 + len(hypothesis.ids)) / 6) ** model.options.alpha
-            assert hypothesis.score * penalty == pytest.approx(float(total), abs=1e-4)
-
-
 def test_an_ensemble_has_the_mean_probability_of_each_token():
     one, other = tiny_run.model(1), tiny_run.model(2)
     ensemble = _translator([one, other])

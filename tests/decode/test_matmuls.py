@@ -9,11 +9,11 @@ RNG = np.random.default_rng(1)
 # 2^17 weights and more: a smaller kernel is not rounded.
 KERNEL = (RNG.normal(size=[257, 512]) * RNG.uniform(0.1, 2, size=512)).astype(np.float32)
 BIAS = RNG.normal(size=512).astype(np.float32)
-
-
-def _rows(num_rows):
-    """Return rows of very different sizes."""
-    return (RNG.normal(size=[num_rows, 257]) * RNG.lognormal(size=[num_rows, 1])).astype(np.float32)
+# Of features of very different sizes, as a layer norm's scale makes them.
+BOUNDS = RNG.uniform(0.1, 4, size=257).astype(np.float32)
+# 200 of very different sizes; tests draw no other numbers, so that their order does not matter.
+ROWS = (RNG.normal(size=[200, 257]) * RNG.lognormal(size=[200, 1])).astype(np.float32)
+BOUNDED_ROWS = (RNG.uniform(-1, 1, size=[200, 257]) * BOUNDS).astype(np.float32)
 
 
 def _looped(bias=None, **bounds):
@@ -33,13 +33,10 @@ def _looped(bias=None, **bounds):
     return lambda x: looped(tf.constant(x)).numpy()
 
 
-def _int8(x, bias=None):
-    return _looped(bias)(x)
-
-
 @pytest.mark.usefixtures("integers")
 def test_integers_are_multiplied_as_defined():
-    x = _rows(6)
+    x = ROWS[:6]
+    found = _looped()(x)
     largest = np.abs(x).max(axis=1, keepdims=True)
     codes = np.floor(x.astype(np.float64) * 127 / largest + 0.5)
     scales = np.abs(KERNEL).max(axis=0) / 127
@@ -47,38 +44,33 @@ def test_integers_are_multiplied_as_defined():
     expected = codes @ integers * largest * scales / 127
     # A code on the border of two may be rounded either way: one step of x times one weight.
     step = largest * np.abs(KERNEL).max(axis=0) / 127
-    assert (np.abs(_int8(x) - expected) <= 1.01 * step + 1e-4).all()
-    assert np.median(np.abs(_int8(x) - expected) / step) < 1e-3
+    assert (np.abs(found - expected) <= 1.01 * step + 1e-4).all()
+    assert np.median(np.abs(found - expected) / step) < 1e-3
 
 
 @pytest.mark.usefixtures("integers")
 def test_rounding_costs_about_a_hundredth():
-    x = _rows(40)
-    exact = x @ KERNEL + BIAS
-    error = np.abs(_int8(x, bias=tf.constant(BIAS)) - exact).mean() / np.abs(exact).mean()
+    product, exact = _looped(tf.constant(BIAS)), ROWS[:40] @ KERNEL + BIAS
+    error = np.abs(product(ROWS[:40]) - exact).mean() / np.abs(exact).mean()
     # A step is 1/127 of the largest of 257 normal numbers, about 2.8 deviations, so each of two
     # factors is off by 2.8 / 127 / sqrt(12) = 0.6 %.
     assert 0.004 < error < 0.015
+    zeros = np.zeros([2, 257], np.float32)
+    np.testing.assert_array_equal(product(zeros), [BIAS, BIAS])
 
 
 @pytest.mark.usefixtures("integers")
-def test_a_row_does_not_depend_on_others():
+@pytest.mark.parametrize(
+    ("rows", "bounds"), [(ROWS, None), (BOUNDED_ROWS, BOUNDS)], ids=["any", "bounded"]
+)
+def test_a_row_does_not_depend_on_others(rows, bounds):
     # The weights that are kept are in an order that may suit one number of rows only.
-    x, product = _rows(200), _looped()
-    together = product(x)
+    product = _looped() if bounds is None else _looped(bounds=tf.constant(bounds))
+    together = product(rows)
     for num_rows in (1, 7, 64, 200, 4):
-        # The sums are exact; the scales may differ in the last digit.
-        np.testing.assert_allclose(product(x[:num_rows]), together[:num_rows], rtol=1e-5)
-
-
-@pytest.mark.usefixtures("integers")
-def test_zeros_give_the_bias():
-    y = _int8(np.zeros([2, 257], np.float32), bias=tf.constant(BIAS))
-    np.testing.assert_array_equal(y, [BIAS, BIAS])
-
-
-# Of features of very different sizes, as a layer norm's scale makes them.
-BOUNDS = RNG.uniform(0.1, 4, size=257).astype(np.float32)
+        # The sums are exact; the scales of rows without bounds may differ in the last digit.
+        expected = pytest.approx(together[:num_rows], rel=1e-5 if bounds is None else 0, abs=0)
+        assert product(rows[:num_rows]) == expected
 
 
 def _bounded(x, bias=None):
@@ -87,20 +79,21 @@ def _bounded(x, bias=None):
 
 @pytest.mark.usefixtures("integers")
 def test_integers_of_bounded_inputs_are_multiplied_as_defined():
-    x = (RNG.uniform(-1, 1, size=[6, 257]) * BOUNDS).astype(np.float32)
+    x = BOUNDED_ROWS[:6]
+    found = _bounded(x, tf.constant(BIAS))
     weights = KERNEL.astype(np.float64) * BOUNDS[:, None]
     scale = np.abs(weights).max() / 127
     codes = np.floor(x.astype(np.float64) / BOUNDS * 127 + 0.5)
     expected = codes @ np.round(weights / scale) * scale / 127 + BIAS
     # One code in a row may lie on the border of two, and the bias is rounded to a unit.
     tolerance = 1.01 * np.abs(weights).max() / 127
-    assert np.abs(_bounded(x, tf.constant(BIAS)) - expected).max() <= tolerance
-    assert np.median(np.abs(_bounded(x, tf.constant(BIAS)) - expected)) < 0.01 * tolerance
+    assert np.abs(found - expected).max() <= tolerance
+    assert np.median(np.abs(found - expected)) < 0.01 * tolerance
 
 
 @pytest.mark.usefixtures("integers")
 def test_what_is_beyond_its_bound_counts_as_the_bound():
-    signs = np.where(RNG.random([3, 257]) < 0.5, -1, 1).astype(np.float32)
+    signs = np.sign(BOUNDED_ROWS[:3])
     far, at = _bounded(50 * signs * BOUNDS), _bounded(signs * BOUNDS)
     # The lowest code is -128, the bound's -127.
     assert np.abs(far - at).max() <= 1.01 * np.abs(KERNEL * BOUNDS[:, None]).sum(0).max() / 127
@@ -115,18 +108,9 @@ def test_a_hidden_column_stays_hidden_and_others_keep_their_bias():
     assert (y[:, 500:] < -1e4).all()
 
 
-@pytest.mark.usefixtures("integers")
-def test_a_bounded_row_does_not_depend_on_others():
-    x = (RNG.normal(size=[200, 257]) * BOUNDS / 4).astype(np.float32)
-    product = _looped(bounds=tf.constant(BOUNDS))
-    together = product(x)
-    for num_rows in (1, 7, 64):
-        np.testing.assert_array_equal(product(x[:num_rows]), together[:num_rows])
-
-
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.int8])
 def test_small_kernels_are_never_rounded_to_integers(dtype):
-    kernel, x = KERNEL[:, :64], _rows(3)
+    kernel, x = KERNEL[:, :64], ROWS[:3]
     y = matmuls.matmul(tf.constant(kernel), tf.constant(BIAS[:64]), dtype=dtype)(tf.constant(x))
     assert y.dtype == (tf.bfloat16 if dtype == tf.bfloat16 else tf.float32)
     # float32 sums of 257 terms; bfloat16 has 8 binary digits.
@@ -146,12 +130,9 @@ def test_unknown_weights_are_not_rounded_to_integers():
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        lambda sums: tf.zeros([0]),  # TensorFlow's operation where it does nothing
-        lambda sums: (
-            sums - 128 * (2 * 255 * 127 - 32767)
-        ),  # pairs stop at the largest 16-bit number
-    ],
+    # TensorFlow's operation where it does nothing; pairs stop at the largest 16-bit number.
+    [lambda sums: tf.zeros([0]), lambda sums: sums - 128 * (2 * 255 * 127 - 32767)],
+    ids=["nothing", "16 bits"],
 )
 def test_a_processor_without_exact_products_is_refused(monkeypatch, wrong):
     matmuls.has_integers.cache_clear()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 import tiny_run
 
 from t2t_lite import errors
@@ -142,21 +141,6 @@ def test_sampling_from_one_token_is_greedy(translate):
             assert _same(found, expected)
 
 
-def test_one_trace_serves_every_batch():
-    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options(beam_size=2))
-    for texts in (TEXTS, TEXTS[:1], ["x" * 50], TEXTS[2:4]):
-        model.translate(texts)
-    assert model.translate_ids.experimental_get_tracing_count() == 1
-
-
-def test_the_trace_for_one_sentence_gives_what_that_for_all_does():
-    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options(beam_size=3))
-    for row in ([5, 6, 7, 1], [9, 1]):
-        inputs = tf.constant([row], tf.int32)
-        for alone, expected in zip(model.translate_sentence(inputs), model.translate_ids(inputs)):
-            np.testing.assert_allclose(alone, expected, atol=1e-5)
-
-
 def test_several_devices_share_the_batches(translate):
     # One trace, two workers; on GPUs the names of the devices stand in the place of "".
     model = translator.Translator(
@@ -178,14 +162,6 @@ def test_weights_are_read_at_every_call():
     expected = translator.Translator(other, tiny_run.task(), _options(beam_size=2))
     for found, translation in zip(live.translate(TEXTS), expected.translate(TEXTS)):
         assert _same(found, translation)
-
-
-def test_a_frozen_translator_is_the_same(translate):
-    frozen = translator.Translator(
-        tiny_run.model(), tiny_run.task(), _options(beam_size=2), frozen=True
-    )
-    for result, expected in zip(frozen.translate(TEXTS), translate(TEXTS, beam_size=2)):
-        assert _same(result, expected)
 
 
 @pytest.mark.usefixtures("integers")
@@ -225,13 +201,6 @@ def test_weights_that_are_no_numbers_are_one_clear_error():
         made.translate(TEXTS[:2])
 
 
-def test_an_ensemble_of_equal_models_is_the_model(translate):
-    models = [tiny_run.model(), tiny_run.model()]
-    ensemble = translator.Translator(models, tiny_run.task(), _options())
-    for found, expected in zip(ensemble.translate(TEXTS), translate(TEXTS)):
-        assert _same(found, expected)
-
-
 def test_from_output_dir(tmp_path, translate):
     path = tiny_run.write(tmp_path, seeds=(2, 1))
     newest = translator.Translator.from_output_dir(path)
@@ -269,22 +238,3 @@ def test_a_missing_checkpoint_is_a_users_mistake(tmp_path):
     path = tiny_run.write(tmp_path)
     with pytest.raises(errors.UserError, match="no checkpoint"):
         translator.Translator.from_output_dir(path, f"{path}/averaged")
-
-
-def test_search_runs_from_a_saved_model(tmp_path):
-    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options(beam_size=2))
-    module = tf.Module()
-    module.variables_ = list(model.models[0].named_variables().values())
-    module.translate = model.translate_ids
-    tf.saved_model.save(module, str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    for rows in ([[5, 6, 7, 1], [9, 1, 0, 0]], [[8, 1]]):
-        inputs = tf.constant(rows, tf.int32)
-        for found, expected in zip(loaded.translate(inputs), model.translate_ids(inputs)):
-            np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_batches_by_length_within_the_budget():
-    assert translator.batches([2, 9, 3, 8], batch_size=3, batch_tokens=18) == [[1, 3], [2, 0]]
-    assert translator.batches([50, 1], batch_size=3, batch_tokens=18) == [[0], [1]]
-    assert translator.batches([], batch_size=3, batch_tokens=18) == []
