@@ -224,6 +224,12 @@ class HParams:
         fields.check(self)
         check(self)
 
+    @property
+    def batch_limits(self) -> dict[str, int]:
+        """What the shapes of the training's batches follow from, as data.pipeline takes it."""
+        names = ("batch_tokens", "max_length", "max_buckets")
+        return {name: getattr(self, name) for name in names}
+
 
 def check(
     hparams: HParams, *, is_parser: bool | None = None, source_vocab_size: int | None = None

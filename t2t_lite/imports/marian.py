@@ -8,8 +8,7 @@ import os
 import pathlib
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -246,17 +245,14 @@ def _beside(folder: pathlib.Path) -> list[pathlib.Path]:
         if len(own) == 2:
             return [*sides, *own]
         yml = sorted(folder.glob("*.yml"), key=lambda p: "vocab" not in p.name)
-        if len(yml) > 1 and "vocab" in yml[1].name:
-            _ask_which(yml)
-        return [*sides, *yml[:1]]
-    found = sorted(folder.glob("*.spm"))
-    if len(found) == 2:
-        _ask_which(found)
+        found, unclear = [*sides, *yml[:1]], yml[:2]
+        is_unclear = len(yml) > 1 and "vocab" in yml[1].name
+    else:
+        found = unclear = sorted(folder.glob("*.spm"))
+        is_unclear = len(found) == 2
+    if is_unclear:
+        raise errors.UserError(
+            f"which vocabulary is the source's, {unclear[0].name} or {unclear[1].name}? Give all "
+            "files as --vocab, the source's first"
+        )
     return found
-
-
-def _ask_which(paths: Sequence[pathlib.Path]) -> NoReturn:
-    raise errors.UserError(
-        f"which vocabulary is the source's, {paths[0].name} or {paths[1].name}? Give all files as "
-        "--vocab, the source's first"
-    )

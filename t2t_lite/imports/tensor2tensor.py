@@ -166,7 +166,13 @@ def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict
         same[int(shard[2])] = value
     weights = conversion.fused(_NAMES.renamed(others))
     if "source_vector/vector" in weights:
-        weights["source_vector/vector"] = _row(weights["source_vector/vector"], target_space)
+        matrix = weights["source_vector/vector"]
+        if not (matrix.ndim == 2 and 0 <= target_space < len(matrix)):
+            raise errors.UserError(
+                f"--target_space={target_space} is none of {_TARGET_SPACE} with the shape "
+                f"{matrix.shape}"
+            )
+        weights["source_vector/vector"] = matrix[target_space]
     for name, parts in shards.items():
         try:  # shards are rows in numeric order: weights_2 comes before weights_10
             weights[name] = np.concatenate([parts[i] for i in sorted(parts)])
@@ -182,14 +188,6 @@ def _matrix(value: np.ndarray) -> np.ndarray:
     """Return a kernel [1, ..., I, O] of a convolution of width one as the matrix that it is."""
     leading = value.shape[:-2]
     return value.reshape(value.shape[-2:]) if leading and set(leading) == {1} else value
-
-
-def _row(matrix: np.ndarray, row: int) -> np.ndarray:
-    if not (matrix.ndim == 2 and 0 <= row < len(matrix)):
-        raise errors.UserError(
-            f"--target_space={row} is none of {_TARGET_SPACE} with the shape {matrix.shape}"
-        )
-    return matrix[row]
 
 
 def _one_vocabulary(weights: Mapping[str, np.ndarray]) -> int:

@@ -33,12 +33,7 @@ def check(
     """
     if tf.config.list_physical_devices("GPU"):
         return
-    shapes = pipeline.bucket_shapes(
-        data,
-        batch_tokens=hparams.batch_tokens,
-        max_length=hparams.max_length,
-        max_buckets=hparams.max_buckets,
-    )
+    shapes = pipeline.bucket_shapes(data, **hparams.batch_limits)
     described = describe.describe(hparams, vocab_size)
     weights, has = described.weight_bytes, available()
     batch = max(

@@ -30,12 +30,7 @@ class TrainingData:
     def __init__(self, setup: preparation.Setup, *, rows_of: share.RowsOf):
         self._data, self._hparams = data, hparams = setup.data, setup.hparams
         self._times_then = self._times()
-        sizes: dict[str, Any] = {
-            "batch_tokens": hparams.batch_tokens,
-            "max_length": hparams.max_length,
-            "seed": setup.options.random_seed,
-            "max_buckets": hparams.max_buckets,
-        }
+        sizes = {**hparams.batch_limits, "seed": setup.options.random_seed}
         self.position_name = "data"
         self.batches: Iterator[dict[str, tf.Tensor]]
         self.position: Any
@@ -70,12 +65,7 @@ class TrainingData:
     def remarks(self) -> Iterator[str]:
         """Yield the mean number of real tokens a step, and the number of pairs left out."""
         max_length = self._hparams.max_length
-        shapes = pipeline.bucket_shapes(
-            self._data,
-            batch_tokens=self._hparams.batch_tokens,
-            max_length=max_length,
-            max_buckets=self._hparams.max_buckets,
-        )
+        shapes = pipeline.bucket_shapes(self._data, **self._hparams.batch_limits)
         source, target = pipeline.mean_tokens(self._data, shapes, max_length=max_length)
         yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
         if too_long := pipeline.count_too_long(self._data, max_length):
