@@ -34,7 +34,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_scores() -> None:
     from t2t_lite.evaluate import bleu  # with sacreBLEU: --help need not wait for it
 
-    translation, reference = _read_texts([FLAGS.translation, FLAGS.reference])
+    paths = (FLAGS.translation, FLAGS.reference)
+    texts = {path: list(text_files.read_lines(path)) for path in paths}
+    bleu.check_counts({path: len(lines) for path, lines in texts.items()})
+    for path, lines in texts.items():
+        num_lossy = sum(text_files.REPLACEMENT in line for line in lines)
+        if num_lossy:
+            print(
+                f"{path}: {num_lossy:,} of {len(lines):,} lines are not valid UTF-8; invalid "
+                "bytes are scored as U+FFFD",
+                file=sys.stderr,
+            )
+    translation, reference = (texts[path] for path in paths)
     language = FLAGS.target_language or ""
     if not language:
         print(
@@ -50,23 +61,6 @@ def _print_scores() -> None:
         print(json.dumps({"lines": len(reference), "scores": table}, indent=2))
     else:
         print(*scores, sep="\n")
-
-
-def _read_texts(paths: Sequence[str]) -> list[list[str]]:
-    """Read the files; check that they have equally many lines, warn of bytes that are not UTF-8."""
-    from t2t_lite.evaluate import bleu
-
-    texts = {path: list(text_files.read_lines(path)) for path in paths}
-    bleu.check_counts({path: len(lines) for path, lines in texts.items()})
-    for path, lines in texts.items():
-        num_lossy = sum(text_files.REPLACEMENT in line for line in lines)
-        if num_lossy:
-            print(
-                f"{path}: {num_lossy:,} of {len(lines):,} lines are not valid UTF-8; invalid "
-                "bytes are scored as U+FFFD",
-                file=sys.stderr,
-            )
-    return [texts[path] for path in paths]
 
 
 if __name__ == "__main__":

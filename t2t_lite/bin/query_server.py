@@ -39,16 +39,12 @@ command.define_strings(
     "standard input.",
     decode_to_file='Where to write outputs, one line per input line. Default, and "-": standard '
     "output.",
+    signature_name="serving_default, or nbest: all outputs with their scores, separated by tabs.",
     version_label="Label of the version to ask, e.g. stable, instead of --version.",
     ca_file="PEM file of the certificate authorities to trust; implies --tls. Default: the "
     "system's with --rest, gRPC's own otherwise.",
 )
-flags.DEFINE_string(
-    "signature_name",
-    "serving_default",
-    "serving_default, or nbest: all outputs with their scores, separated by tabs.",
-    flag_values=FLAGS,
-)
+FLAGS.set_default("signature_name", "serving_default")
 for name, default, text, lower_bound in (
     ("version", None, "Version of the model to ask. Default: the newest.", 0),
     ("retries", 5, "How often to retry a request while the server is unavailable.", 0),

@@ -58,21 +58,18 @@ def _required() -> Sequence[str]:
     return ["problem", "data_dir", "output_dir", "hparams_set"]
 
 
-def _run() -> int:
-    return _describe() if FLAGS.describe else _train()
-
-
-def _describe() -> int:
+def _describe() -> None:
     original = _hparams_set()
     with command.quiet_import():
         from t2t_lite.train import describe
     hparams = config.override(original, ",".join(FLAGS.hparams))
     name = FLAGS.hparams_set if config.model(hparams) == config.model(original) else None
     print(describe.table(describe.describe(hparams, hparams_set=name)))
-    return 0
 
 
-def _train() -> int:
+def _run() -> int | None:
+    if FLAGS.describe:
+        return _describe()
     machine.keep_freed_memory()
     problem = registry.problem(FLAGS.problem)
     hparams = _hparams_set()

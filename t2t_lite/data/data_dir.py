@@ -179,20 +179,16 @@ def read(folder: str | os.PathLike[str], problem: problems.Problem) -> Data:
     folder = pathlib.Path(folder)
     path = folder / manifest.file_name(problem.base_name)
     fields = manifest.read(path) if path.exists() else t2t_folder.survey(folder, problem)
-    if fields is None:
-        raise _absent(folder, problem)
-    return Data(problem=problem, folder=folder, **{name: fields[name] for name in _FIELDS})
-
-
-def _absent(folder: pathlib.Path, problem: problems.Problem) -> errors.UserError:
+    if fields is not None:
+        return Data(problem=problem, folder=folder, **{name: fields[name] for name in _FIELDS})
     suffix = manifest.file_name("")
     others = sorted(path.name.removesuffix(suffix) for path in folder.glob("*" + suffix))
     if others:
-        return errors.UserError(
+        raise errors.UserError(
             f"{folder} was made for {', '.join(others)}, not for {problem.name}; give its own "
             f"--data_dir or run t2t-lite-datagen --problem={problem.name} --data_dir={folder}"
         )
-    return errors.UserError(
+    raise errors.UserError(
         f"{folder} holds no (finished) data of {problem.name}: "
         f"run t2t-lite-datagen --problem={problem.name} --data_dir={folder} first"
     )

@@ -234,7 +234,7 @@ def _plan(
     survey.check(read.problem.base_name)
     if given:
         model = given.vocab.model_bytes
-        _refuse_unknown(survey.symbols, model)
+        _refuse_unknown(survey.symbols, given.vocab)
     else:
         progress("learn vocabulary", 0, 0)
         size, symbols = request["options"]["vocab_size"], sorted(survey.symbols)
@@ -253,12 +253,9 @@ def _plan(
     return plan, model
 
 
-def _refuse_unknown(symbols: set[str], model_bytes: bytes) -> None:
+def _refuse_unknown(symbols: set[str], vocab: vocabulary.Vocabulary) -> None:
     """Raise UserError where a given vocabulary lacks symbols of the trees: it would spell them in
     pieces, which the search for trees never takes."""
-    if not symbols:
-        return
-    vocab = any_vocabulary.from_bytes(model_bytes)
     known = {vocab.pieces[token].replace(vocabulary.SPACE, " ") for token in vocab.symbol_ids}
     if unknown := sorted(symbols - known):
         names = ", no".join(unknown[:5]) + (", ..." if unknown[5:] else "")

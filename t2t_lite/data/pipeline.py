@@ -131,12 +131,6 @@ def eval_batches(
     return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
 
-def fill(batches: Sequence[dict[str, tf.Tensor]]) -> float:
-    """Return the share of real tokens among all of some batches, both sides together."""
-    real = sum(int(tf.math.count_nonzero(batch[key])) for batch in batches for key in batch)
-    return real / sum(int(tf.size(batch[key])) for batch in batches for key in batch)
-
-
 @contextlib.contextmanager
 def explain_damage(data: data_dir.Data) -> Iterator[None]:
     """Turn TensorFlow's error about a corrupt or lost shard into one that names file and record.

@@ -86,7 +86,7 @@ def unpack(read: Reader, folder: pathlib.Path) -> list[Unpacked]:
     """Write the training text into a folder, a file a chunk, so that each can be read alone."""
     places = []
     for number, chunk in enumerate(read.chunks()):
-        path = _unpacked(folder, number)
+        path = folder / f"text-{number:05d}.json"
         text_files.write_json(path, chunk)
         size = sum(len(text) for side in chunk[1:] for text in side)
         places.append(Unpacked(chunk.first, str(path), size))
@@ -105,10 +105,6 @@ def read(place: Place) -> Chunk:
     if isinstance(place, Unpacked):
         return Chunk(*json.loads(pathlib.Path(place.path).read_bytes()))
     return Chunk(place.first, *bitexts.read_range(place))
-
-
-def _unpacked(folder: pathlib.Path, number: int) -> pathlib.Path:
-    return folder / f"text-{number:05d}.json"
 
 
 def _unpacked_places(folder: pathlib.Path) -> pathlib.Path:

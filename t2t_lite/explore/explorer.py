@@ -243,11 +243,9 @@ def _effect_of_penalty(tree: search_tree.Tree, model: translator.Translator) -> 
     def described(extension: search_tree.Extension) -> dict[str, Any]:
         ids = tree.ids(extension.number)
         return {
-            "number": extension.number,
             "text": model.vocabulary.targets.decode(ids),
             "length": len(ids),
             "log_probability": extension.log_probability,
-            "score": extension.score,
         }
 
     return {

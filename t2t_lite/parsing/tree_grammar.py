@@ -72,14 +72,12 @@ class TreeGrammar:
 
     def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return int32 [B, S]: of which word each id is a part, from 0; EOS is one of its own."""
-        return tf.cumsum(tf.cast(self._is_place(inputs), tf.int32), axis=1) - 1
+        is_place = self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
+        return tf.cumsum(tf.cast(is_place, tf.int32), axis=1) - 1
 
     def passes(self, ids: tf.Tensor) -> tf.Tensor:
         """Return bool, of the shape of ids: which tokens are words' symbols, or EOS."""
         return tf.gather(tf.constant(self._passes_word), ids)
-
-    def _is_place(self, inputs: tf.Tensor) -> tf.Tensor:
-        return self._word_starts(inputs) | (inputs == vocabularies.EOS_ID)
 
     def _word_starts(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return bool [B, S]: which ids begin a word."""
