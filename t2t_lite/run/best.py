@@ -49,8 +49,7 @@ class Best:
         weights = {name: variable.numpy() for name, variable in variables.items()}
         checkpoint.write_only(self._directory, step, weights, self._identity)
         content = {"step": step, "score": score, "measure": self._measure}
-        with text_files.replacing(self._file) as file:
-            file.write(json.dumps(content).encode("utf-8") + b"\n")
+        text_files.write_json(self._file, content)
         self.step, self.score = step, score
         return True
 

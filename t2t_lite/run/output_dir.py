@@ -118,8 +118,9 @@ def open_or_create(
             shutil.copyfileobj(vocabulary_path.open("rb"), file)
         versions = {name: metadata.version(name) for name in _VERSIONED}
         kept = dataclasses.replace(run, versions=versions)
-    _write(path / HPARAMS_FILE, config.to_json(hparams))
-    _write(path / RUN_FILE, json.dumps(dataclasses.asdict(kept), indent=2) + "\n")
+    text_files.write_lines(path / HPARAMS_FILE, config.to_json(hparams).splitlines())
+    record = json.dumps(dataclasses.asdict(kept), indent=2)
+    text_files.write_lines(path / RUN_FILE, record.splitlines())
     return OutputDir(path, hparams, kept)
 
 
@@ -174,8 +175,3 @@ def _check(run: Run) -> None:
         raise ValueError(f"vocab_size cannot be {run.vocab_size}")
     if pathlib.PurePath(run.vocabulary).name != run.vocabulary or not run.vocabulary.isprintable():
         raise ValueError(f"vocabulary is not a file name: {run.vocabulary!r:.60}")
-
-
-def _write(path: pathlib.Path, text: str) -> None:
-    with text_files.replacing(path) as file:
-        file.write(text.encode("utf-8"))
