@@ -335,13 +335,7 @@ def _finish(
         splits={"train": train, **_write_other_splits(job, read, vocab)},
         **request,
     )
-    for entry in finished.files():
-        difference = manifest.difference(job.data_dir, entry, hashes=True)
-        if difference:
-            raise errors.UserError(
-                f"{job.data_dir} {difference} after it was written: the same command writes it "
-                "again; does another process, or the disk, change files there?"
-            )
+    finished.check_files(hashes=True)
     finished.save()
     return finished
 

@@ -70,8 +70,7 @@ class Application:
             response = _json({"error": str(error)}, status=400)
         except exceptions.HTTPException as error:
             response = _json({"error": error.description or error.name}, status=error.code or 500)
-        for name, value in _HEADERS.items():
-            response.headers[name] = value
+        response.headers.update(_HEADERS)
         return response(environ, start_response)
 
     def _check_origin(self, request: Request) -> None:
