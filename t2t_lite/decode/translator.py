@@ -343,8 +343,8 @@ class Translator:
     ) -> beam_search.Hypotheses:
         """Translate ids in the graph.
 
-        `translate_ids(inputs)`, `translate_sentence(inputs)` of one row, `continue_ids(inputs,
-        prefix_ids)` and `sample_ids(inputs, prefix_ids, uniforms)` are this as a tf.function.
+        These are the same as a tf.function: `translate_ids(inputs)`, `translate_sentence(inputs)`
+        of one row, `continue_ids(inputs, prefix_ids)`, `sample_ids(inputs, prefix_ids, uniforms)`.
 
         Args:
           inputs: int32 [B, S], each with EOS, padded with 0.
