@@ -250,9 +250,3 @@ def test_prefix_is_kept_and_scored():
     for ids, score, _ in _hypotheses(found, 0):
         logs = [float(model.log_probabilities(0, ids[:i])[t]) for i, t in enumerate(ids)]
         assert score == pytest.approx(sum(logs) / _penalty(len(ids), 0.6), abs=1e-4)
-
-
-def test_an_empty_batch_has_empty_results():
-    found = _search(ToyModel(7), np.zeros([0], np.int32), [], beam_size=3, return_beams=2)
-    assert found.ids.shape[:2] == (0, 2)
-    assert found.scores.shape == (0, 2)

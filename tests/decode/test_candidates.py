@@ -72,14 +72,6 @@ def test_forbidden_columns_push_no_group_out():
     assert found.parents.numpy().tolist() == [[1] * 4]
 
 
-def test_beams_that_do_not_exist_come_last():
-    probabilities = tf.constant([[0.5, 0.3, 0.2], [0.9, 0.05, 0.05]])
-    scores = tf.constant([[-1.0, candidates.NEVER]])
-    found = candidates.best(probabilities, scores, 4, emittable=candidates.EmittableIds(3))
-    assert found.ids.numpy().tolist()[0][:3] == [0, 1, 2]
-    assert (found.scores.numpy()[0] < candidates.NEVER / 2).tolist() == [False, False, False, True]
-
-
 def test_a_forced_token_is_the_only_candidate():
     probabilities, scores = tf.constant([ROW, ROW]), tf.constant([[-1.0], [-2.0]])
     free = candidates.best(probabilities, scores, 2, emittable=EMITTABLE)

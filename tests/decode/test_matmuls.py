@@ -119,15 +119,6 @@ def test_small_kernels_are_never_rounded_to_integers(dtype):
     assert np.abs(y - expected).max() < tolerance * np.abs(expected).max()
 
 
-def test_unknown_weights_are_not_rounded_to_integers():
-    @tf.function(autograph=False)
-    def make(kernel):
-        matmuls.matmul(kernel, dtype=tf.int8)
-
-    with pytest.raises(ValueError, match="known weights"):
-        make(tf.constant(KERNEL))
-
-
 @pytest.mark.parametrize(
     "wrong",
     # TensorFlow's operation where it does nothing; pairs stop at the largest 16-bit number.

@@ -45,11 +45,6 @@ def test_results_are_in_the_order_of_the_texts(translate):
     assert len({t.ids for t in together}) > 4  # they differ, so the order is seen
 
 
-def test_batches_change_nothing(translate):
-    for found, expected in zip(translate(TEXTS, batch_size=2), translate(TEXTS)):
-        assert _same(found, expected)
-
-
 def test_blank_texts_are_not_decoded(translate):
     for translation in translate(["", "  \n\u2003"]):
         assert translation == translator.BLANK
@@ -232,9 +227,3 @@ def test_mixed_precision_keeps_the_weights_and_nearly_the_scores(tmp_path, check
     assert sum(found.text == expected.text for found, expected in pairs) >= len(TEXTS) - 1
     differences = [abs(found.score - expected.score) for found, expected in pairs]
     assert 0 < np.median(differences) < 0.05
-
-
-def test_a_missing_checkpoint_is_a_users_mistake(tmp_path):
-    path = tiny_run.write(tmp_path)
-    with pytest.raises(errors.UserError, match="no checkpoint"):
-        translator.Translator.from_output_dir(path, f"{path}/averaged")
