@@ -5,9 +5,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from t2t_lite.decode import translator
 from t2t_lite.serving import export
+
+# Of core TensorFlow and TensorFlow Text: what a stock TensorFlow Serving has.
+_OPS = set((pathlib.Path(__file__).parent / "serving" / "allowed_ops.txt").read_text().split())
 
 
 def says_the_same(
@@ -23,3 +27,16 @@ def says_the_same(
     ids = signatures["tokenize"](inputs=tf.constant(texts))["ids"].numpy().tolist()
     assert [[i for i in row if i] for row in ids] == [[*t.source_ids] or [1] for t in expected]
     return signatures, expected
+
+
+def is_for_stock_servers(path: pathlib.Path) -> None:
+    """Check that the graph has operations that all servers have, for no compiler and no device."""
+    proto = saved_model_pb2.SavedModel.FromString((path / "saved_model.pb").read_bytes())
+    graph = proto.meta_graphs[0].graph_def
+    functions = graph.library.function
+    nodes = [*graph.node, *(node for function in functions for node in function.node_def)]
+    unknown = {node.op for node in nodes} - _OPS
+    assert not unknown, unknown
+    assert not any(function.attr["_XlaMustCompile"].b for function in functions)
+    # Strings live on the CPU; nothing else is bound to a place.
+    assert {node.device for node in nodes} <= {"", "/device:CPU:0", "/device:CPU:*"}

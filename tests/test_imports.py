@@ -114,6 +114,11 @@ def test_packages_hold_only_a_docstring(path):
         ),
         ("from t2t_lite.decode import files, translator", ["sacrebleu"]),
         (
+            "from t2t_lite.serving import client\n"
+            "client.Grpc(client.parse_address('localhost:1'), ca=None, headers={})",
+            [*_TF, "numpy"],
+        ),
+        (
             "import sys; from t2t_lite import registry; from t2t_lite.bin import datagen\n"
             "[registry.problem(name) for name in ('toy_ende', 'toy_enfr_rev', 'toy_parsing')]\n"
             "datagen.main(['t2t-lite-datagen', '--registry_help'])\n"
@@ -121,7 +126,7 @@ def test_packages_hold_only_a_docstring(path):
             ["t2t_lite.problems.toy."],  # its tables
         ),
     ],
-    ids=["the package", "helps", "EVALB", "decoding", "names of problems"],
+    ids=["the package", "helps", "EVALB", "decoding", "the client", "names of problems"],
 )
 def test_what_is_not_needed_is_not_imported(tmp_path, code, left_out):
     (tmp_path / "gold").write_text("(S (NP (NN a)) (VP (VB b)))\n")

@@ -18,12 +18,6 @@ def _nbest(outputs, scores):
     return {"truncated": [False], **{name: [values] for name, values in row.items()}}
 
 
-def test_the_best_output_of_each_text():
-    one, two = answers.translations(BEST)
-    assert (one.text, one.score, one.finished, one.truncated) == ("x", -1.0, True, False)
-    assert (two.text, two.score, two.finished, two.truncated) == ("y", -2.0, False, True)
-
-
 def test_places_of_nbest_that_no_hypothesis_fills_are_left_out():
     (found,) = answers.translations(_nbest(["x", "y", ""], [-1.0, -2.0, answers.NO_SCORE]))
     assert [hypothesis.text for hypothesis in found.hypotheses] == ["x", "y"]

@@ -36,30 +36,26 @@ def _retry(send, clock, **changes):
     return client.retry(send, clock=clock, sleep=clock.sleep, **settings)
 
 
-def _fails(times, clock, cost=0.0):
+def _fails(times, clock, cost=0.0, error=None):
     calls = []
 
     def send(left):
         calls.append(left)
         clock.seconds += cost
         if len(calls) <= times:
-            raise client.Unavailable("down")
+            raise error or client.Unavailable("down")
         return "answer"
 
     return send, calls
 
 
-def test_delays_double_and_vary():
+def test_delays_double_and_vary_until_it_gives_up_with_one_line():
     clock = _Clock()
     send, calls = _fails(4, clock)
     assert _retry(send, clock) == "answer"
     assert len(calls) == 5
     for delay, longest in zip(clock.delays, (0.1, 0.2, 0.4, 0.8)):
         assert longest / 2 <= delay <= longest
-
-
-def test_gives_up_after_the_retries_with_one_line():
-    clock = _Clock()
     send, calls = _fails(9, clock)
     with pytest.raises(errors.UserError, match=r"^down \(after 3 tries\)$"):
         _retry(send, clock, retries=2)
@@ -77,21 +73,17 @@ def test_deadline_holds_for_all_tries_together():
 
 
 def test_other_errors_are_not_retried():
-    def send(left):
-        clock.seconds += 1
-        raise errors.UserError("no such model")
-
     clock = _Clock()
+    send, calls = _fails(9, clock, error=errors.UserError("no such model"))
     with pytest.raises(errors.UserError, match="no such model"):
         _retry(send, clock)
-    assert clock.seconds == 1
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(
     ("server", "address"),
     [
         ("localhost:8500", ("localhost:8500", False, "")),
-        ("http://localhost:8500/", ("localhost:8500", False, "")),
         ("[::1]:8500", ("[::1]:8500", False, "")),
         ("https://models.example.org", ("models.example.org:443", True, "")),
         ("https://models.example.org:8443/mt/v2/", ("models.example.org:8443", True, "/mt/v2")),
@@ -116,10 +108,8 @@ def test_what_is_no_address(server):
     [
         ({"server": "host:1/mt"}, "gRPC has no paths"),
         ({"ca_file": "nowhere.pem"}, "--ca_file nowhere.pem is not a file of certificates"),
-        ({"ca_file": __file__}, "is not a file of certificates"),
         ({"headers": {"a b": "c"}}, "not a header's name"),
         ({"headers": {"a": "c\nd"}}, "not plain ASCII"),
-        ({"headers": {"a-bin": "c"}}, "gRPC does not take this name"),
         ({"headers": {"grpc-a": "c"}}, "gRPC does not take this name"),
     ],
 )
@@ -174,15 +164,9 @@ def test_one_text_is_no_list_of_texts(method):
 @pytest.mark.parametrize(
     ("status", "details", "says"),
     [
-        ("NOT_FOUND", "Servable not found", "serves no model 'm'"),
         ("DEADLINE_EXCEEDED", "", "--timeout_secs"),
         ("RESOURCE_EXHAUSTED", "larger than max", "--batch_size"),
-        ("INVALID_ARGUMENT", 'Serving signature name: "x" not found', "has no signature 'x'"),
-        (
-            "INVALID_ARGUMENT",
-            "Task size 9 is larger than maximum input batch size 8",
-            "--batch_size",
-        ),
+        ("INVALID_ARGUMENT", "size 9 is larger than maximum input batch size 8", "--batch_size"),
         ("UNAUTHENTICATED", "who?", "--header"),
         ("INTERNAL", "two\n lines", "answers INTERNAL: two lines"),
     ],
@@ -219,7 +203,7 @@ def certificate(tmp_path_factory):
 
 
 @contextlib.contextmanager
-def _rest_server(certificate=None):
+def _rest_server(certificate):
     """Yield a REST server's port and the paths and headers that it is asked with."""
     asked = []
 
@@ -237,10 +221,9 @@ def _rest_server(certificate=None):
             pass
 
     server = http.server.ThreadingHTTPServer(("localhost", 0), Handler)
-    if certificate:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(certificate[1], certificate[0])
-        server.socket = context.wrap_socket(server.socket, server_side=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate[1], certificate[0])
+    server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield server.server_port, asked
@@ -266,15 +249,6 @@ def test_rest_by_tls_with_headers_behind_a_prefix(certificate):
             pytest.raises(errors.UserError, match=r"no TLS with .*--ca_file"),
         ):
             stranger.translate(["a"])
-
-
-def test_a_server_without_tls_is_told(certificate):
-    with (
-        _rest_server() as (port, _),
-        client.Client(f"localhost:{port}", "m", rest=True, tls=True) as translator,
-        pytest.raises(errors.UserError, match="no TLS with"),
-    ):
-        translator.translate(["a"])
 
 
 def test_grpc_by_tls_with_headers(certificate):

@@ -30,12 +30,10 @@ def test_it_translates_with_the_newest_version(export_dir, model, tmp_path):
         ([], "expected a folder of versions and texts"),
         (["nowhere", "a"], "nowhere is no folder of exported versions"),
         (["empty", "a"], "empty is no folder of exported versions"),
-        (["file", "a"], "file is no folder of exported versions"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, arguments, says):
     (tmp_path / "empty" / "1").mkdir(parents=True)
-    (tmp_path / "file").touch()
     done = _translate(*arguments, cwd=tmp_path)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
