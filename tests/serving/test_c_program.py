@@ -1,16 +1,13 @@
 """The export in a process without Python says what the decoder says."""
 
-from typing import Any
-
 import c_program
+import exports
 import foreign_numbers
 import golden_numbers
 import pytest
 import tiny_run
 
-from t2t_lite.decode import translator
 from t2t_lite.imports import imported, tensor2tensor
-from t2t_lite.serving import export
 
 
 @pytest.fixture(scope="module")
@@ -31,36 +28,41 @@ def test_c_program_translates_as_python_does(runner, export_dir, model, hostile)
         assert text == translation.text
         assert score == pytest.approx(translation.score, abs=2e-5)
         assert truncated == translation.truncated
-
-
-@pytest.mark.slow
-def test_c_program_runs_what_was_imported(runner, tmp_path):
-    # Its text is cut by subword-nmt's merges, in the graph.
-    pieces = ["a", "dog", "run@@", "s", "an@@", "d", "cat", "the"]
-    foreign_numbers.write_fairseq(tmp_path, pieces)
-    (tmp_path / "codes").write_text("#version: 0.2\nd o\ndo g</w>\nr u\nru n\na n\n")
-    imported.write(foreign_numbers.read_fairseq(tmp_path), tmp_path / "run")
-    changes: dict[str, Any] = {"extra_length": 5, "length_penalty": "power", "early_stop": True}
-    export.export(tmp_path / "run", tmp_path / "export", **changes)
-    texts = ["a dog runs", "", " and  the ☃ cat"]
-    model = translator.Translator.from_output_dir(tmp_path / "run", **changes)
-    expected = [(t.text, pytest.approx(t.score, abs=2e-5)) for t in model.translate(texts)]
-    found = c_program.run(runner, tmp_path / "export" / "1", [text.encode() for text in texts])
-    assert [(text, score) for text, score, _ in found] == expected
-
-
-@pytest.mark.slow
-def test_c_program_runs_a_model_of_tensor2tensor(runner, tmp_path):
-    # Its text is cut by another library of TensorFlow Text than SentencePiece's.
-    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
-    imported.write(tensor2tensor.read(tmp_path), tmp_path / "run")
-    export.export(tmp_path / "run", tmp_path / "export", extra_length=5)
-    texts = ["αβγ δ", "", "ζ_\\ ☃"]
-    model = translator.Translator.from_output_dir(tmp_path / "run", extra_length=5)
-    expected = [(t.text, pytest.approx(t.score, abs=2e-5)) for t in model.translate(texts)]
-    found = c_program.run(runner, tmp_path / "export" / "1", [text.encode() for text in texts])
-    assert [(text, score) for text, score, _ in found] == expected
-
-
-def test_c_program_runs_an_empty_batch(runner, export_dir):
     assert c_program.run(runner, export_dir / "1", []) == []
+
+
+def _fairseq(folder):
+    """Write a model whose text is cut by subword-nmt's merges, in the graph."""
+    pieces = ["a", "dog", "run@@", "s", "an@@", "d", "cat", "the"]
+    foreign_numbers.write_fairseq(folder, pieces)
+    (folder / "codes").write_text("#version: 0.2\nd o\ndo g</w>\nr u\nru n\na n\n")
+    return foreign_numbers.read_fairseq(folder)
+
+
+def _tensor2tensor(folder):
+    """Write a model whose text another library of TensorFlow Text than SentencePiece's cuts."""
+    golden_numbers.write_checkpoint(folder, "t2t_paper")
+    return tensor2tensor.read(folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("write", "texts", "changes"),
+    [
+        (
+            _fairseq,
+            ["a dog runs", "", " and  the ☃ cat"],
+            {"length_penalty": "power", "early_stop": True},
+        ),
+        (_tensor2tensor, ["αβγ δ", "", "ζ_\\ ☃"], {}),
+    ],
+)
+def test_c_program_runs_what_was_imported(runner, tmp_path, write, texts, changes):
+    imported.write(write(tmp_path), tmp_path / "run")
+    _, expected = exports.says_the_same(
+        tmp_path / "run", tmp_path / "export", texts, extra_length=5, **changes
+    )
+    found = c_program.run(runner, tmp_path / "export" / "1", [text.encode() for text in texts])
+    assert [(text, score) for text, score, _ in found] == [
+        (t.text, pytest.approx(t.score, abs=2e-5)) for t in expected
+    ]

@@ -27,20 +27,14 @@ def _call(signatures, texts, name="serving_default"):
     return {key: tensor.numpy() for key, tensor in found.items()}
 
 
-@pytest.fixture(scope="module")
-def alone(model):
-    """Return what the Translator says of each text, alone."""
-    return {text: model.translate([text])[0] for text in TEXTS}
-
-
-def test_answers_are_the_translators_and_bad_items_harm_no_other(signatures, model, alone, hostile):
+def test_answers_are_the_translators_and_bad_items_harm_no_other(signatures, model, hostile):
     texts = [text.encode() for text in TEXTS]
     for place, bad in enumerate(hostile.values()):
         texts.insert(2 * place, bad)
     found = _call(signatures, texts)
     for place, text in enumerate(texts):
         readable = text.decode("utf-8", "replace")
-        _same(found, place, alone.get(readable) or model.translate([readable])[0])
+        _same(found, place, model.translate([readable])[0])
         found["outputs"][place].decode()  # is UTF-8: REST could not say anything else
     assert len(set(found["outputs"])) > 4
     assert 0 < sum(found["finished"]) < len(texts)
@@ -56,47 +50,34 @@ def test_empty_batch(signatures, name):
         assert tensor.shape[0] == 0
 
 
-def test_batch_of_a_thousand(signatures, alone):
-    texts = (TEXTS * 112)[:1000]
-    found = _call(signatures, texts)
-    for place in range(0, 1000, 37):
-        _same(found, place, alone[texts[place]])
-    assert found["outputs"].shape == (1000,)
-
-
-def test_nbest_is_the_translators(signatures, run_dir):
+def test_nbest_is_the_translators(signatures, run_dir, hostile):
     model = translator.Translator.from_output_dir(
         run_dir, max_source_length=100, beam_size=4, return_beams=4
     )
-    found = _call(signatures, [*TEXTS, ""], "nbest")
-    assert found["outputs"].shape == found["scores"].shape == (len(TEXTS) + 1, 4)
+    found = _call(signatures, [*TEXTS, hostile["100,000 characters"].decode(), ""], "nbest")
+    assert found["outputs"].shape == found["scores"].shape == (len(TEXTS) + 2, 4)
     for place, expected in enumerate(model.translate(TEXTS)):
         texts = [hypothesis.text for hypothesis in expected.hypotheses]
         scores = [hypothesis.score for hypothesis in expected.hypotheses]
         assert [text.decode() for text in found["outputs"][place]] == texts
+        assert found["finished"][place].tolist() == [h.finished for h in expected.hypotheses]
         np.testing.assert_allclose(found["scores"][place], scores, atol=SCORE)
     assert found["outputs"][-1].tolist() == [b""] * 4
+    assert found["truncated"].tolist()[-2:] == [True, False]
 
 
-def test_score_is_the_translators(signatures, model):
-    targets = [*reversed(TEXTS[:-1]), ""]
-    expected = model.score([*TEXTS[:-1], ""], targets)
-    found = signatures["score"](inputs=tf.constant([*TEXTS[:-1], ""]), targets=tf.constant(targets))
+def test_score_is_the_translators(signatures, model, hostile):
+    long = hostile["100,000 letters"].decode()
+    inputs, targets = [*TEXTS, "", long, "a dog"], [*reversed(TEXTS), "", "a dog", long]
+    expected = model.score(inputs, targets)
+    found = signatures["score"](inputs=tf.constant(inputs), targets=tf.constant(targets))
+    found = {key: tensor.numpy() for key, tensor in found.items()}
     for place, score in enumerate(expected):
-        got = found["log_probabilities"].numpy()[place]
+        got = found["log_probabilities"][place]
         assert got == pytest.approx(score.log_probability, rel=1e-5, abs=SCORE)
-        assert found["lengths"].numpy()[place] == score.num_tokens
-    assert not found["truncated"].numpy().any()
-
-
-def test_score_cuts_what_is_too_long(signatures, hostile):
-    long, text = hostile["100,000 letters"], b"a dog"
-    found = signatures["score"](
-        inputs=tf.constant([long, text, text]), targets=tf.constant([text, long, text])
-    )
-    assert found["truncated"].numpy().tolist() == [True, False, False]
-    assert found["target_truncated"].numpy().tolist() == [False, True, False]
-    assert np.isfinite(found["log_probabilities"].numpy()).all()
+        assert found["lengths"][place] == score.num_tokens
+    assert found["truncated"].tolist() == [False] * (len(TEXTS) + 1) + [True, False]
+    assert found["target_truncated"].tolist() == [False] * (len(TEXTS) + 1) + [False, True]
 
 
 @pytest.mark.parametrize("padding", ["PAD", "first id"])
@@ -126,43 +107,17 @@ def test_ids_without_eos_have_blank_outputs_and_are_truncated(signatures, ids):
     assert found["finished"].numpy().all()
 
 
-def test_cut_inputs_and_cut_outputs_are_told_apart(signatures, model, hostile):
-    texts = [*TEXTS, hostile["100,000 characters"].decode(), ""]
-    found = _call(signatures, texts)
-    nbest = _call(signatures, texts, "nbest")
-    expected = model.translate(texts)
-    cut = [translation.truncated for translation in expected]
-    finished = [translation.finished for translation in expected]
-    assert cut[-2:] == [True, False]
-    assert finished[-1]
-    assert 0 < sum(finished) < len(texts)
-    assert found["truncated"].tolist() == nbest["truncated"].tolist() == cut
-    assert found["finished"].tolist() == nbest["finished"][:, 0].tolist() == finished
-
-
-def test_prefix_begins_every_output(run_dir):
-    model = translator.Translator.from_output_dir(run_dir, prefix="the ")
-    found = served.ServingModel(model).functions()["serving_default"](tf.constant(TEXTS))
-    for place, expected in enumerate(model.translate(TEXTS)):
-        assert expected.text.startswith("the ")
-        assert found["outputs"].numpy()[place].decode() == expected.text
-
-
-def test_ids_of_outputs_with_a_prefix_may_be_as_long_as_their_limit(run_dir):
-    options = {"prefix": "the ", "extra_length": 0, "min_length": 60}
-    model = translator.Translator.from_output_dir(run_dir, **options)
-    ids = model.task.encode(["a dog runs"], 100)[0].ids
-    found = served.ServingModel(model).functions()["from_ids"](tf.constant([ids]))
-    assert not found["finished"].numpy()[0]
-    assert found["ids"].shape[1] == len(ids) + len(model.vocabulary.targets.encode("the "))
-
-
-def test_ensemble_is_the_translators(tmp_path):
+@pytest.mark.parametrize(
+    ("checkpoints", "prefix"), [([1], "the "), ([1, 2], "")], ids=["prefix", "ensemble"]
+)
+def test_a_prefix_and_an_ensemble_are_the_translators(tmp_path, checkpoints, prefix):
     path = tiny_run.write(tmp_path, seeds=(1, 2))
-    model = translator.Translator.from_output_dir(path, f"{path}/ckpt-1,{path}/ckpt-2")
-    functions = served.ServingModel(model).functions()
-    found = {k: v.numpy() for k, v in functions["serving_default"](tf.constant(TEXTS)).items()}
+    names = ",".join(f"{path}/ckpt-{number}" for number in checkpoints)
+    model = translator.Translator.from_output_dir(path, names, prefix=prefix)
+    found = served.ServingModel(model).functions()["serving_default"](tf.constant(TEXTS))
+    found = {key: tensor.numpy() for key, tensor in found.items()}
     for place, expected in enumerate(model.translate(TEXTS)):
+        assert expected.text.startswith(prefix)
         _same(found, place, expected)
 
 
