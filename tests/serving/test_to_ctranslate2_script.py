@@ -50,8 +50,9 @@ def test_heads_that_ctranslate2_does_not_have_are_refused(run_dir, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def _write_fairseq(folder):
-    foreign_numbers.write_fairseq(folder, list("abcdefgh"), shared=False)
+def _write_fairseq(folder, target_pieces=None):
+    pieces = list("abcdefgh")
+    foreign_numbers.write_fairseq(folder, pieces, shared=False, target_pieces=target_pieces)
     return foreign_numbers.read_fairseq(folder)
 
 
@@ -66,9 +67,7 @@ def _write_marian(folder):
 
 
 def _write_own_vocabularies(folder):
-    kind = {"shared": False, "target_pieces": list("uvwxyz")}
-    foreign_numbers.write_fairseq(folder, list("abcdefgh"), **kind)
-    return foreign_numbers.read_fairseq(folder)
+    return _write_fairseq(folder, list("uvwxyz"))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,6 @@ def test_ctranslate2_says_of_imported_models_what_we_say(tmp_path, write):
     vocabularies = model.vocabulary, model.vocabulary.targets
     sources = [[7, 4, 5], [9, 9], [4, 8, 6, 5, 3]]
     targets = [[5, 6], [8], [4, 4, 7]]
-    end = {True: [1], False: []}[model.models[0].hparams.imported.source_eos]
     scores = converted.score_batch(
         *(
             [[vocab.pieces[i] for i in ids] for ids in side]
@@ -96,7 +94,7 @@ def test_ctranslate2_says_of_imported_models_what_we_say(tmp_path, write):
         expected = [logs[place, token] for place, token in enumerate([*target, 1])]
         np.testing.assert_allclose(score.log_probs, expected, atol=1e-4)
     config = json.loads((tmp_path / "target" / "config.json").read_text())
-    assert config["add_source_eos"] is bool(end)
+    assert config["add_source_eos"] is model.models[0].hparams.imported.source_eos
 
 
 def test_ctranslate2_says_what_we_say(run_dir, tmp_path):
