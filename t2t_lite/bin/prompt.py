@@ -45,7 +45,8 @@ def ask(answer: Callable[[str], bool]) -> None:
     with _history():
         while True:
             try:
-                if answer(_clean(input("> "))):
+                typed = input("> ").encode("utf-8", errors="surrogateescape")
+                if answer(typed.decode("utf-8", errors="replace")):
                     return
             except KeyboardInterrupt:
                 with contextlib.suppress(KeyboardInterrupt):  # the key may still be held
@@ -53,11 +54,6 @@ def ask(answer: Callable[[str], bool]) -> None:
             except EOFError:
                 print()
                 return
-
-
-def _clean(text: str) -> str:
-    """Return a typed line with U+FFFD for bytes that are not UTF-8."""
-    return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
 
 
 def _marked(translation: "translator.Translation") -> str:

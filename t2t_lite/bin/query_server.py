@@ -13,7 +13,6 @@ from the same version of the model.
 
 import collections
 import contextlib
-import itertools
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -144,7 +143,7 @@ def _translate_file(translator: "client.Client") -> None:
         progress.Progress("sentences", stream=sys.stderr) as shown,
     ):
         try:
-            for window in _windows(_lines()):
+            for window in text_files.windows(_lines(), _WINDOW):
                 results = kept.begin(window)
                 for place, result in sorted(results.items()):
                     remarks.add(total + place + 1, result)
@@ -201,11 +200,6 @@ def _lines() -> Iterator[str]:
     if FLAGS.decode_from_file not in _STANDARD:
         return text_files.read_lines(FLAGS.decode_from_file)
     return text_files.decode_lines(sys.stdin.buffer)
-
-
-def _windows(lines: Iterator[str]) -> Iterator[list[str]]:
-    while window := list(itertools.islice(lines, _WINDOW)):
-        yield window
 
 
 def _result(output: translation.Translation) -> journal.Result:

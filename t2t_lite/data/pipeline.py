@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
-from t2t_lite.data import buckets, data_dir, lengths, shards, token_batches
+from t2t_lite.data import buckets, data_dir, shards, token_batches
 
 DEFAULT_MAX_BUCKETS = 24  # captions take 20 to be 93 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
@@ -66,12 +66,6 @@ def mean_tokens(
     batches = (table[:, 2] / rows).sum()
     source, target = (table[:, :2] * table[:, 2:]).sum(0) / batches
     return float(source), float(target)
-
-
-def count_too_long(data: data_dir.Data, max_length: int) -> int:
-    """Count the training pairs that batches leave out, from the histogram of lengths."""
-    table = data.lengths("train")
-    return int(table[lengths.is_too_long(table, max_length), 2].sum())
 
 
 def train_batches(

@@ -58,11 +58,8 @@ class Reader:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the training text chunk by chunk."""
-        samples = self.samples("train")
-        for first in itertools.count(step=self.chunk_pairs):
-            chunk = list(itertools.islice(samples, self.chunk_pairs))
-            if not chunk:
-                return
+        chunks = text_files.windows(self.samples("train"), self.chunk_pairs)
+        for first, chunk in zip(itertools.count(step=self.chunk_pairs), chunks):
             yield Chunk(first, [one["inputs"] for one in chunk], [one["targets"] for one in chunk])
 
     @functools.cached_property

@@ -141,11 +141,8 @@ def outputs(
     That is one line, or in the form "moses" one for each hypothesis with line feeds between.
     `first_line` is the number of the first one in its file, from 0.
     """
-    start, lines = time.monotonic(), iter(lines)
-    for first in itertools.count(first_line, WINDOW):
-        window = list(itertools.islice(lines, WINDOW))
-        if not window:
-            return
+    start, windows = time.monotonic(), text_files.windows(lines, WINDOW)
+    for first, window in zip(itertools.count(first_line, WINDOW), windows):
         texts = ["\t".join(line) if isinstance(line, tuple) else line for line in window]
         results = kept.begin(texts) if kept else {}
         is_blank = [work.skips_blank and not text.strip() for text in texts]

@@ -73,16 +73,6 @@ class Translation:
         """The number of repairs in the best hypothesis."""
         return self.hypotheses[0].repairs
 
-    @property
-    def token_scores(self) -> tuple[float, ...] | None:
-        """The log-probability of each of `ids`, where options ask for it."""
-        return self.hypotheses[0].token_scores
-
-    @property
-    def alignment(self) -> tuple[int, ...] | None:
-        """For each of `ids` its place in `source_ids`, where options ask for it."""
-        return self.hypotheses[0].alignment
-
 
 # The translation of a blank line.
 BLANK = Translation(

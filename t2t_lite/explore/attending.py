@@ -41,11 +41,10 @@ class Attention:
 
     Attributes:
       encoder: float32 [layer, head, query, key], the source over itself.
-      decoder: the same, the output over its earlier tokens; key 0 is the start.
+      decoder: the same, the output over the start and its earlier tokens.
       cross: the same, the output over the source.
       source_tokens: subwords of the source and EOS: queries and keys of `encoder`, keys of `cross`.
       target_tokens: subwords of the output: queries of `decoder` and `cross`.
-      start_tokens: keys of `decoder`: the start, then the output without its last token.
     """
 
     encoder: np.ndarray
@@ -53,11 +52,6 @@ class Attention:
     cross: np.ndarray
     source_tokens: tuple[str, ...]
     target_tokens: tuple[str, ...]
-
-    @property
-    def start_tokens(self) -> tuple[str, ...]:
-        """The keys of the decoder's attention to itself."""
-        return (pieces.START, *self.target_tokens[:-1])
 
     def _repr_html_(self) -> str:
         weights = {

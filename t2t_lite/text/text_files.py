@@ -103,6 +103,17 @@ def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield line
 
 
+def windows(lines: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Yield lists of `size` lines or other items; the last list may be shorter.
+
+    >>> list(windows("abcde", 2))
+    [['a', 'b'], ['c', 'd'], ['e']]
+    """
+    lines = iter(lines)
+    while window := list(itertools.islice(lines, size)):
+        yield window
+
+
 def decode_lines(
     lines: Iterable[bytes], *, name: object = "the text", at_start: bool = True
 ) -> Iterator[str]:

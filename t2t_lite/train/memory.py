@@ -43,9 +43,8 @@ def check(
         for rows, source, target in shapes
     )
     if weights + batch > has:
-        lower = "d_model, d_ff or the number of layers"
-        if weights <= has:
-            lower = "max_tokens_per_device, batch_tokens or max_length"
+        batches = "max_tokens_per_device, batch_tokens or max_length"
+        lower = batches if weights <= has else "d_model, d_ff or the number of layers"
         raise errors.UserError(
             f"training {described.parameters:,} parameters needs at least "
             f"{(weights + batch) / 1e9:,.1f} GB of memory (weights, gradients and moments "

@@ -130,10 +130,7 @@ def prepare(
 def _is_shared(source: vocabularies.Vocabulary) -> bool:
     """Return whether both sides have the same subwords, even if they cut texts in other ways."""
     target = source.targets
-    return target is source or (
-        source.size == target.size
-        and all(source.pieces[token] == target.pieces[token] for token in range(source.size))
-    )
+    return target is source or list(source.pieces) == list(target.pieces)
 
 
 def _fingerprint(warm_start_from: str | None) -> str | None:

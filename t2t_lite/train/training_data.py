@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.data import data_dir, manifest, pipeline, share
+from t2t_lite.data import data_dir, lengths, manifest, pipeline, share
 from t2t_lite.train import devices, preparation
 
 
@@ -68,7 +68,8 @@ class TrainingData:
         shapes = pipeline.bucket_shapes(self._data, **self._hparams.batch_limits)
         source, target = pipeline.mean_tokens(self._data, shapes, max_length=max_length)
         yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
-        if too_long := pipeline.count_too_long(self._data, max_length):
+        table = self._data.lengths("train")
+        if too_long := int(table[lengths.is_too_long(table, max_length), 2].sum()):
             limit = f"max_length={max_length} tokens"
             yield f"{too_long:,} training pairs have a side of more than {limit}: left out"
 

@@ -43,9 +43,10 @@ def test_alignment_is_the_largest_mean_weight():
     with attention.recording() as attended:
         model.models[0](tf.constant([translation.source_ids]), tf.constant([translation.ids]))
     weights = attended["decoder_0/cross_attention"].weights().numpy()[0].mean(axis=0)
-    assert translation.alignment == tuple(weights.argmax(axis=1).tolist())
-    assert len(set(translation.alignment or ())) > 1
-    assert translation.token_scores is None
+    (hypothesis,) = translation.hypotheses
+    assert hypothesis.alignment == tuple(weights.argmax(axis=1).tolist())
+    assert len(set(hypothesis.alignment or ())) > 1
+    assert hypothesis.token_scores is None
 
 
 def test_details_change_no_output():
@@ -53,8 +54,7 @@ def test_details_change_no_output():
     told = _translator(tiny_run.model(), token_scores=True, alignments=True)
     for one, other in zip(plain, told.translate([*tiny_run.SENTENCES, ""])):
         assert (one.ids, one.score, one.text) == (other.ids, other.score, other.text)
-        assert other.token_scores is not None
-        assert len(other.token_scores) == len(one.ids)
+        assert len(other.hypotheses[0].token_scores or ()) == len(one.ids)
 
 
 def test_a_json_line_holds_what_was_asked_for():
@@ -96,8 +96,8 @@ def test_a_moses_list_has_a_line_for_each_hypothesis(tmp_path):
 def test_padding_changes_nothing():
     model = _translator(tiny_run.model(), token_scores=True, alignments=True)
     together = model.translate(tiny_run.SENTENCES)
-    for text, one in zip(tiny_run.SENTENCES, together):
-        (alone,) = model.translate([text])
+    for text, translation in zip(tiny_run.SENTENCES, together):
+        one, alone = translation.hypotheses[0], model.translate([text])[0].hypotheses[0]
         assert one.token_scores == pytest.approx(alone.token_scores, abs=1e-5)
         assert one.alignment == alone.alignment
 

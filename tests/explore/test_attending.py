@@ -78,7 +78,6 @@ def test_names_fit_the_arrays(model):
     found = attending.attention(model, TEXT, "a dog")
     assert "".join(found.target_tokens).replace("▁", " ").endswith("a dog⟨end⟩")
     assert found.source_tokens[-1] == "⟨end⟩"
-    assert found.start_tokens == ("⟨start⟩", *found.target_tokens[:-1])
     num_sources, num_targets = len(found.source_tokens), len(found.target_tokens)
     assert found.encoder.shape == (1, 2, num_sources, num_sources)
     assert found.decoder.shape == (1, 2, num_targets, num_targets)
