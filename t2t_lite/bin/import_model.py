@@ -56,7 +56,7 @@ def _import() -> None:
         "fairseq": (fairseq.read, ("num_heads",)),
         "tensor2tensor": (tensor2tensor.read, ("num_heads", "target_space")),
     }
-    framework = FLAGS["from"].value
+    framework = str(FLAGS["from"].value)
     read, takes = readers[framework]
     for name in ("num_heads", "target_space"):
         if FLAGS[name].value is not None and name not in takes:

@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+from typing import Any
 
 import numbered_corpus
 import pytest
@@ -129,7 +130,7 @@ def test_a_problem_of_ones_own_stays_here(tmp_path):
     )
     registry.load_user_dir(str(tmp_path / "mine"))
     own = registry.problem("own_by_beam")
-    options = {"vocab_size": 300, "chunk_pairs": 20}
+    options: dict[str, Any] = {"vocab_size": 300, "chunk_pairs": 20}
     for name, engine_options in (("local", None), ("beam", PROCESSES)):
         options["beam_pipeline_options"] = engine_options
         numbered_corpus.generate(own, None, tmp_path / name, **options)

@@ -224,7 +224,7 @@ def test_downloads_stay_and_go_on_where_they_stopped(
     downloads = data_dir / "tmp" / "downloads"
     (downloads / "dev.tgz.incomplete").write_bytes((raw_dir / "dev.tgz").read_bytes())
     assert datagen.main(begin) == 0
-    assert f"what was downloaded is kept in {downloads} (0.0 GB)" in capsys.readouterr().out
+    assert f"{downloads} (0.0 GB): use them as --raw_dir" in capsys.readouterr().out
     assert wmt.sent == sizes  # each byte once
     assert {path.name for path in downloads.iterdir() if path.suffix != ".sha256"} == set(sizes)
     # both another data_dir and the same made anew take what is there

@@ -106,9 +106,9 @@ def test_heads_are_those_of_the_description_or_the_catalog_and_nothing_is_execut
     assert not (tmp_path / "hacked").exists()
     description.unlink()
     assert opennmt_tf.read(tmp_path, num_heads=4).hparams.d_k == 2
-    for flags, message in (({}, "how many heads"), ({"num_heads": 3}, "3 heads do not divide")):
+    for num_heads, message in ((None, "how many heads"), (3, "3 heads do not divide")):
         with pytest.raises(errors.UserError, match=message):
-            opennmt_tf.read(tmp_path, **flags)
+            opennmt_tf.read(tmp_path, num_heads=num_heads)
 
 
 DESCRIPTIONS = {

@@ -29,14 +29,15 @@ def _plain(states, embedding, targets, weights, *, label_smoothing):
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.1, 0.2])
 def test_loss_and_gradients_equal_the_plain_definition(label_smoothing):
     states, embedding, targets, weights = _example()
-    given = targets, weights
 
-    def ours(*inputs):
-        losses = loss.smoothed_cross_entropy(*inputs, *given, label_smoothing=label_smoothing)
+    def ours(states, embedding):
+        losses = loss.smoothed_cross_entropy(
+            states, embedding, targets, weights, label_smoothing=label_smoothing
+        )
         return losses.smoothed
 
-    def plain(*inputs):
-        return _plain(*inputs, *given, label_smoothing=label_smoothing)
+    def plain(states, embedding):
+        return _plain(states, embedding, targets, weights, label_smoothing=label_smoothing)
 
     values, gradients = [], []
     for function in (ours, plain):
