@@ -205,11 +205,18 @@ class Decoding:
     def result(self, translation: translator.Translation, number: int) -> journal.Result:
         """Return the output for the line of a number (from 0), and what is to be said of it."""
         return journal.Result.marked(
-            translations.written(self._model, translation, number, self._form),
+            self._line(translation, number),
             truncated=translation.truncated,
             unfinished=not translation.finished,
             repaired=translation.repairs,
         )
+
+    def _line(self, translation: translator.Translation, number: int) -> str:
+        if self._form == "moses":
+            return translations.moses(translation, number)
+        if self._form == "jsonl":
+            return translations.json_line(translation, self._model.vocabulary)
+        return translations.line(translation, is_nbest=self._model.options.return_beams > 1)
 
 
 class Scoring:

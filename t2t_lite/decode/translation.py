@@ -9,10 +9,9 @@ This module imports no TensorFlow: the client of a server returns the same types
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-if TYPE_CHECKING:
-    from t2t_lite.decode import translator
+from t2t_lite.text import vocabulary as vocabularies
 
 Form = Literal["text", "jsonl", "moses"]
 
@@ -80,17 +79,6 @@ BLANK = Translation(
 )
 
 
-def written(
-    model: "translator.Translator", translation: Translation, number: int, form: Form
-) -> str:
-    """Return a translation of the input of a number (from 0) as its line or lines in a form."""
-    if form == "moses":
-        return moses(translation, number)
-    if form == "jsonl":
-        return json_line(model, translation)
-    return line(translation, is_nbest=model.options.return_beams > 1)
-
-
 def line(translation: Translation, *, is_nbest: bool = False) -> str:
     """Return the output line: the text, or of n-best text and score by turns, tabs between.
 
@@ -113,34 +101,30 @@ def moses(translation: Translation, number: int) -> str:
     )
 
 
-def json_line(model: "translator.Translator", translation: Translation) -> str:
-    """Return one JSON object without line feeds: see `as_json`; n-best are in "hypotheses"."""
-    return json.dumps(as_json(model, translation), ensure_ascii=False, allow_nan=False)
+def json_line(translation: Translation, vocabulary: vocabularies.Vocabulary) -> str:
+    """Return a JSON object without line feeds.
 
-
-def as_json(model: "translator.Translator", translation: Translation) -> dict[str, Any]:
-    """Return what is known of a translation, for json.
-
-    "text", "score", "finished" (false: cut off at the length limit), "source_truncated", "tokens";
-    with token_scores "token_scores", a natural log-probability each; with alignments "alignment",
-    for each token a place in "source_tokens"; of several hypotheses all, in "hypotheses".
+    It has "text", "score", "finished" (false: cut off at the length limit), "source_truncated" and
+    "tokens"; with token_scores "token_scores", a natural log-probability each; with alignments
+    "alignment", for each token a place in "source_tokens"; of several hypotheses all, in
+    "hypotheses".
     """
-    best, *others = (_hypothesis(model, each) for each in translation.hypotheses)
+    best, *others = (_hypothesis(each, vocabulary.targets) for each in translation.hypotheses)
     result = {**best, "source_truncated": translation.truncated}
     if translation.hypotheses[0].alignment is not None:
-        result["source_tokens"] = [model.vocabulary.pieces[i] for i in translation.source_ids]
+        result["source_tokens"] = [vocabulary.pieces[i] for i in translation.source_ids]
     if others:
         result["hypotheses"] = [best, *others]
-    return result
+    return json.dumps(result, ensure_ascii=False, allow_nan=False)
 
 
-def _hypothesis(model: "translator.Translator", hypothesis: Hypothesis) -> dict[str, Any]:
+def _hypothesis(hypothesis: Hypothesis, targets: vocabularies.Vocabulary) -> dict[str, Any]:
     result = {
         # A lone surrogate is no text, and no JSON either.
         "text": hypothesis.text.encode("utf-8", errors="replace").decode("utf-8"),
         "score": round(hypothesis.score, 6),
         "finished": hypothesis.finished,
-        "tokens": [model.vocabulary.targets.pieces[token] for token in hypothesis.ids],
+        "tokens": [targets.pieces[token] for token in hypothesis.ids],
     }
     if hypothesis.token_scores is not None:
         result["token_scores"] = [round(score, 6) for score in hypothesis.token_scores]

@@ -8,6 +8,7 @@ import base64
 import collections
 import dataclasses
 import http.client
+import itertools
 import json
 import pathlib
 import random
@@ -23,7 +24,6 @@ from typing import Any, NamedTuple, Self
 from t2t_lite import errors
 from t2t_lite.decode.translation import Translation
 from t2t_lite.serving import answers, protocol
-from t2t_lite.text import text_files
 
 _FIRST_DELAY = 0.1  # seconds before the first retry; twice as long before each further one
 _LONGEST_DELAY = 5.0
@@ -138,7 +138,7 @@ class Client:
 
     def _stream(self, texts: Iterable[str]) -> Iterator[Translation]:
         waiting: collections.deque[futures.Future[list[Translation]]] = collections.deque()
-        for batch in text_files.windows(texts, self._batch_size):
+        for batch in _batches(texts, self._batch_size):
             waiting.append(self._threads.submit(self.translate, batch))
             if len(waiting) >= self._in_flight:
                 yield from waiting.popleft().result()
@@ -391,3 +391,9 @@ def _json_text(text: str | bytes) -> str | dict[str, str]:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return {"b64": base64.b64encode(data).decode()}
+
+
+def _batches(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    texts = iter(texts)  # text_files.windows would import NumPy, which the client does not need
+    while batch := list(itertools.islice(texts, size)):
+        yield batch

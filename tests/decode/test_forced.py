@@ -62,7 +62,7 @@ def test_a_json_line_holds_what_was_asked_for():
         tiny_run.model(), token_scores=True, alignments=True, return_beams=2, max_source_length=4
     )
     (translation,) = model.translate(["a dog runs in the park"])
-    found = json.loads(translations.json_line(model, translation))
+    found = json.loads(translations.json_line(translation, model.vocabulary))
     assert found["text"] == translation.text
     assert found["source_truncated"] is True
     assert found["finished"] is translation.finished
@@ -72,7 +72,7 @@ def test_a_json_line_holds_what_was_asked_for():
     assert [each["score"] for each in found["hypotheses"]] == [
         pytest.approx(each.score, abs=1e-6) for each in translation.hypotheses
     ]
-    assert json.loads(translations.json_line(model, translator.BLANK))["text"] == ""
+    assert json.loads(translations.json_line(translator.BLANK, model.vocabulary))["text"] == ""
 
 
 def test_a_moses_list_has_a_line_for_each_hypothesis(tmp_path):
