@@ -6,13 +6,21 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tiny_run
 
-from t2t_lite import registry
+from t2t_lite import config, registry
 from t2t_lite.model import transformer
 from t2t_lite.train import cost, devices, optimizer, step
 
-TINY = dataclasses.replace(tiny_run.HPARAMS, dropout=0.0)
+TINY = config.HParams(
+    d_model=16,
+    d_ff=32,
+    num_heads=2,
+    d_k=8,
+    d_v=8,
+    num_encoder_layers=1,
+    num_decoder_layers=1,
+    dropout=0.0,
+)
 
 
 def _batches(count=20):
