@@ -50,7 +50,7 @@ def test_a_users_folder_registers_its_content_once_a_mistake_is_mended(tmp_path)
     with pytest.raises(errors.UserError, match=r"b\.py, line 1: SyntaxError"):
         registry.load_user_dir(str(folder))
     (folder / "b.py").write_text("y = 1\n")
-    for _ in range(2):  # again is no error
+    for _ in range(2):  # loading it twice is allowed
         registry.load_user_dir(str(folder))
     assert registry.hparams("transformer_of_mine") == config.HParams(d_ff=1234)
     assert str(tmp_path) not in sys.path

@@ -37,7 +37,7 @@ def train(data: pathlib.Path, output: pathlib.Path, *more: str) -> int:
 
 
 def wait_for(path: pathlib.Path, *processes: subprocess.Popen) -> None:
-    """Wait until processes, none of which may end, have written a file."""
+    """Wait until running processes have written a file; fail if one of them ends."""
     deadline = time.monotonic() + PATIENCE
     while not path.exists():
         ended = [process for process in processes if process.poll() is not None]

@@ -212,7 +212,7 @@ def _result(output: translation.Translation) -> journal.Result:
 
 
 class _Remarks:
-    """The lines of which something was cut off: how many, and the first of them."""
+    """Counts lines whose input or output was cut off, and keeps the first line numbers."""
 
     def __init__(self):
         self._counts: collections.Counter[str] = collections.Counter()

@@ -65,7 +65,7 @@ def _box(table: np.ndarray) -> tuple[int, int]:
 
 
 def _splits(table: np.ndarray, max_parts: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the boxes after 0, 1, 2, ... cuts, each of which saves the most padding."""
+    """Yield the boxes after 0, 1, 2, ... cuts; each cut saves as much padding as one can."""
     parts = [(table, *_best_cut(table))]
     while True:
         yield sorted({_box(part) for part, _, _ in parts})

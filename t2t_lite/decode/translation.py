@@ -120,7 +120,7 @@ def json_line(translation: Translation, vocabulary: vocabularies.Vocabulary) -> 
 
 def _hypothesis(hypothesis: Hypothesis, targets: vocabularies.Vocabulary) -> dict[str, Any]:
     result = {
-        # A lone surrogate is no text, and no JSON either.
+        # JSON cannot hold a lone surrogate.
         "text": hypothesis.text.encode("utf-8", errors="replace").decode("utf-8"),
         "score": round(hypothesis.score, 6),
         "finished": hypothesis.finished,

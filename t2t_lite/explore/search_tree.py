@@ -101,7 +101,7 @@ class RecordedSearch:
 def _tree(steps: beam_search.Steps, max_length: int, options: decode_options.DecodeOptions) -> Tree:
     """Return the tree of the steps of a search (NumPy arrays)."""
     extensions: list[Extension] = []
-    # Numbers of extensions: the beams, of which the first is empty at first, and the K best ends.
+    # Numbers of extensions: the beams (the first starts empty), and the K best finished ones.
     beams: list[int | None] = [None] * options.beam_size
     finished: list[int | None] = [None] * steps.finished.shape[1]
     for step, (scores, ids, parents, alive, kept) in enumerate(zip(*steps)):

@@ -28,7 +28,7 @@ class Vocabulary(abc.ABC):
     True
 
     Args:
-      model_bytes: the content of its file, of which `any_vocabulary` makes the same vocabulary.
+      model_bytes: the content of its file; `any_vocabulary` makes the same vocabulary from it.
       pieces: the subword of every id, e.g. "▁the" or "<0xE2>".
     """
 
