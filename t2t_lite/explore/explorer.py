@@ -15,7 +15,7 @@ import sacrebleu
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.decode import translator
+from t2t_lite.decode import beam_search, translator
 from t2t_lite.explore import attending, document, parses, pieces, search_tree
 from t2t_lite.tasks import parsing
 from t2t_lite.tasks import task as tasks
@@ -194,7 +194,7 @@ class Explorer:
         text, repairs = self.model.task.decode(target_ids, source)
         told = self.model.force_ids(translator.pad([source_ids]), translator.pad([target_ids]))
         logs, places = (tensor.numpy()[0].tolist() for tensor in told)
-        penalty = float(search_tree.length_penalty(len(target_ids), self.model.options))
+        penalty = float(beam_search.length_penalty(len(target_ids), self.model.options))
         ends = target_ids[-1] == vocabularies.EOS_ID
         return self._hypothesis(
             translator.Hypothesis(

@@ -7,7 +7,6 @@ letters are that module's: N beams, K hypotheses kept, M = 2 N extensions a step
 import dataclasses
 from collections.abc import Iterable
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_lite import errors
@@ -105,7 +104,7 @@ def _tree(steps: beam_search.Steps, max_length: int, options: decode_options.Dec
     beams: list[int | None] = [None] * options.beam_size
     finished: list[int | None] = [None] * steps.finished.shape[1]
     for step, (scores, ids, parents, alive, kept) in enumerate(zip(*steps)):
-        penalty = length_penalty(step + 1, options)
+        penalty = beam_search.length_penalty(tf.constant(step + 1), options).numpy()
         first = len(extensions)
         for score, token, parent in zip(scores, ids.tolist(), parents.tolist()):
             extension = Extension(
@@ -154,11 +153,6 @@ def _alive(extensions: list[Extension], beams: Iterable[int | None]) -> list[Ext
     """Return the extensions of the beams that exist: where too few go on, the rest do not."""
     chosen = [extensions[number] for number in _numbers(beams)]
     return [e for e in chosen if exists(e) and e.token != vocabularies.EOS_ID]
-
-
-def length_penalty(length: int, options: decode_options.DecodeOptions) -> np.float32:
-    """Return the search's length penalty."""
-    return beam_search.length_penalty(tf.constant(length), options).numpy()
 
 
 def exists(extension: Extension) -> bool:
