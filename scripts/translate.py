@@ -6,6 +6,7 @@
 """
 
 import gc
+import os
 import pathlib
 import sys
 
@@ -39,7 +40,8 @@ def main() -> None:
     tf.get_logger().setLevel("ERROR")  # it says that v1 is old
     options = v1.GraphOptions(place_pruned_graph=True)
     with v1.Session(graph=tf.Graph(), config=v1.ConfigProto(graph_options=options)) as session:
-        signatures = v1.saved_model.load(session, ["serve"], str(version)).signature_def
+        os.chdir(version)  # TensorFlow takes *?[] in a path for a pattern
+        signatures = v1.saved_model.load(session, ["serve"], ".").signature_def
         signature = signatures["serving_default"]
         inputs = {signature.inputs["inputs"].name: texts}
         outputs = session.run(signature.outputs["outputs"].name, inputs)

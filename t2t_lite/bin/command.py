@@ -155,8 +155,9 @@ def run(
     name = os.path.basename(argv[0])
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ["KERAS_BACKEND"] = "tensorflow"
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # for terminals without UTF-8
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for terminals, and paths, without UTF-8
     status = _USAGE_ERROR
     try:
         values.unparse_flags()

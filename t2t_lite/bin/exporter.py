@@ -48,6 +48,7 @@ def _export() -> None:
     if FLAGS.max_source_length:
         changes["max_source_length"] = FLAGS.max_source_length
     with command.quiet_import():
+        from t2t_lite.run import plain_paths
         from t2t_lite.serving import export, exported
     path = export.export(
         FLAGS.output_dir,
@@ -59,6 +60,12 @@ def _export() -> None:
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     names = exported.record(path)["signatures"]
     print(f"{path}: {size / 1e6:.1f} MB, signatures {', '.join(names)}")
+    if not plain_paths.is_plain(path.resolve()):
+        print(
+            f"TensorFlow Serving cannot load from {path.parent}: it takes *?[]\\ in a path for a "
+            "pattern, and needs UTF-8; copy the export to another folder for it",
+            file=sys.stderr,
+        )
 
 
 if __name__ == "__main__":

@@ -120,7 +120,7 @@ def eval_batches(
     if len(unfit):
         source, target, _ = unfit.max(0).tolist()
         shapes.append(token_batches.shape((source, target), batch_tokens))
-    paths = [str(path) for path in data.shards(split)]
+    paths = [os.fsencode(path) for path in data.shards(split)]
     blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), data)
     return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
 
@@ -176,7 +176,7 @@ def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
     """
 
     def read(name: tf.Tensor) -> tf.data.Dataset:
-        path = tf.strings.join([folder + os.sep, name])
+        path = tf.strings.join([os.fsencode(folder + os.sep), name])
         records = tf.raw_ops.TFRecordDataset(
             filenames=path, compression_type="", buffer_size=tf.constant(_READ_BYTES, tf.int64)
         )

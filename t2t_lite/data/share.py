@@ -13,6 +13,7 @@ The position is that of the numbers, the same for all workers.
 """
 
 import dataclasses
+import os
 import pathlib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,7 +108,8 @@ def _measure(paths: Sequence[pathlib.Path]) -> dict[str, np.ndarray]:
 
     counts, offsets, num_bytes, lengths = [], [], [], []
     for path in paths:
-        of_shard = [measure(block) for block in tf.data.TFRecordDataset(str(path)).batch(_BLOCK)]
+        records = tf.data.TFRecordDataset(os.fsencode(path))
+        of_shard = [measure(block) for block in records.batch(_BLOCK)]
         sizes = np.concatenate([np.zeros(0, np.int32), *(x.numpy() for x, _ in of_shard)])
         taken = shards.framed(sizes.astype(np.int64))
         counts.append(len(sizes))

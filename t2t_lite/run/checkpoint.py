@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from t2t_lite import errors
 from t2t_lite.run import identity as identities
+from t2t_lite.run import plain_paths
 
 # TensorFlow's errors about a truncated, corrupt or foreign checkpoint file.
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
@@ -70,8 +71,8 @@ class Checkpoints:
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
         prefix = str(self._directory / f"ckpt-{step}")
-        with _explain_failure(prefix):
-            self._saved.write(prefix)
+        with _explain_failure(prefix), _as_tensorflow_takes(prefix) as path:
+            self._saved.write(path)
         if in_place_of is not None:
             _remove(str(self._directory / f"ckpt-{in_place_of}"))
         # Newer ones, which were damaged when the training resumed, do not count.
@@ -99,11 +100,8 @@ class Checkpoints:
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
             try:
-                keys = tf.train.load_checkpoint(prefix).get_variable_to_shape_map()
-                self.has_position = any(key.startswith(f"{self._data_name}/") for key in keys)
-                parts = self._restored if self.has_position else self._without_position
-                restored = parts.read(prefix).assert_existing_objects_matched()
-                restored.expect_partial()  # the identity is read below
+                with _as_tensorflow_takes(prefix) as path:
+                    self._restore(path)
             except _DAMAGE as error:
                 reasons[prefix] = str(error).strip().partition("\n")[0]
             else:
@@ -117,6 +115,13 @@ class Checkpoints:
                 f"--output_dir with --warm_start_from={newest} keeps its weights"
             )
         return 0, []
+
+    def _restore(self, path: str) -> None:
+        keys = tf.train.load_checkpoint(path).get_variable_to_shape_map()
+        self.has_position = any(key.startswith(f"{self._data_name}/") for key in keys)
+        parts = self._restored if self.has_position else self._without_position
+        restored = parts.read(path).assert_existing_objects_matched()
+        restored.expect_partial()  # the identity is compared, not restored
 
 
 def list_checkpoints(directory: str | pathlib.Path) -> list[tuple[int, str]]:
@@ -248,9 +253,10 @@ def tensors(prefix: str, is_wanted: Callable[[str], object]) -> dict[str, Any]:
     """Return the tensors that are wanted of any checkpoint of TensorFlow; UserError where it is
     damaged."""
     try:
-        reader = tf.train.load_checkpoint(prefix)
-        wanted = sorted(filter(is_wanted, reader.get_variable_to_shape_map()))
-        return {name: reader.get_tensor(name) for name in wanted}
+        with _as_tensorflow_takes(prefix) as path:
+            reader = tf.train.load_checkpoint(path)
+            wanted = sorted(filter(is_wanted, reader.get_variable_to_shape_map()))
+            return {name: reader.get_tensor(name) for name in wanted}
     except (*_DAMAGE, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise errors.UserError(f"cannot read the checkpoint {prefix}: {reason}") from error
@@ -260,8 +266,8 @@ def write_weights(prefix: str, weights: Mapping[str, Any], identity: identities.
     """Write weights alone as a checkpoint that `restore_weights` reads."""
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
     identity_text = _text_variable(identity.to_text())
-    with _explain_failure(prefix):
-        tf.train.Checkpoint(model=variables, identity=identity_text).write(prefix)
+    with _explain_failure(prefix), _as_tensorflow_takes(prefix) as path:
+        tf.train.Checkpoint(model=variables, identity=identity_text).write(path)
 
 
 def write_only(
@@ -297,6 +303,16 @@ def fingerprint(prefix: str) -> str:
     It is made from the index, which has a checksum of every tensor.
     """
     return hashlib.sha256(pathlib.Path(f"{prefix}.index").read_bytes()).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def _as_tensorflow_takes(prefix: str) -> Iterator[str]:
+    """Yield a prefix of the same checkpoint in a folder that TensorFlow finds."""
+    path = pathlib.Path(prefix)
+    if not plain_paths.is_plain(path.name):
+        raise errors.UserError(f"{prefix}: TensorFlow cannot read files of that name: rename them")
+    with plain_paths.folder(path.parent) as folder:
+        yield str(folder / path.name)
 
 
 @contextlib.contextmanager

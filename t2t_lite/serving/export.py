@@ -22,6 +22,7 @@ import tensorflow as tf
 from t2t_lite import errors, locks
 from t2t_lite.decode import options, translator
 from t2t_lite.run import output_dir as output_dirs
+from t2t_lite.run import plain_paths
 from t2t_lite.serving import exported, signatures, warmup
 
 BATCHING_FILE = "batching_params.pbtxt"
@@ -107,8 +108,10 @@ def _refuse(changes: dict[str, Any]) -> None:
 def _save(model: translator.Translator, path: pathlib.Path, *, problem: str) -> None:
     served = signatures.ServingModel(model)
     functions = served.functions()
+    path.mkdir()
     try:
-        tf.saved_model.save(served, str(path), signatures=functions)
+        with plain_paths.folder(path) as plain:
+            tf.saved_model.save(served, str(plain), signatures=functions)
     except tf.errors.OpError as error:  # a full disk, met by TensorFlow and not by Python
         reason = error.message.rpartition("}} ")[2]
         raise errors.UserError(f"the export cannot be written: {reason}") from error

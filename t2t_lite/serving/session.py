@@ -16,6 +16,7 @@ import tensorflow_text  # noqa: F401  registers the tokenizer's ops
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 from t2t_lite import errors
+from t2t_lite.run import plain_paths
 
 _INIT_OP = "__saved_model_init_op"  # a definition that is not a signature
 _IN_OWN_THREAD = -1
@@ -51,8 +52,9 @@ class Session:
         graph = tf.Graph()
         self._session = v1.Session(graph=graph, config=config)
         try:
-            with graph.as_default(), _errors_only():
-                meta_graph = v1.saved_model.load(self._session, [tf.saved_model.SERVING], str(path))
+            with graph.as_default(), _errors_only(), plain_paths.folder(path) as plain:
+                tags = [tf.saved_model.SERVING]
+                meta_graph = v1.saved_model.load(self._session, tags, str(plain))
         except ValueError as error:  # its variables are missing
             raise errors.UserError(f"{path} is not a complete SavedModel: {error}") from error
         self.definitions = dict(meta_graph.signature_def)

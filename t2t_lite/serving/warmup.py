@@ -25,7 +25,7 @@ def write(path: str | os.PathLike[str], vocabulary, signature_names: Iterable[st
     tokens = list(range(first, min(first + _NUM_TOKENS, *sizes)))
     text = vocabulary.decode(tokens)
     ids = [*tokens, vocabularies.EOS_ID]
-    with tf.io.TFRecordWriter(os.fspath(path)) as file:
+    with tf.io.TFRecordWriter(os.fsencode(path)) as file:
         for name in sorted(signature_names):
             for size in BATCH_SIZES if name in ("serving_default", "from_ids") else (1,):
                 inputs = {

@@ -9,6 +9,7 @@ alone, without compilation, evaluation and saving.
 """
 
 import math
+import os
 import pathlib
 from collections.abc import Mapping
 from typing import IO
@@ -59,8 +60,9 @@ class Reporter:
         self._last_step = last_step
         self._train_events = self._eval_events = tf.summary.create_noop_writer()
         if directory is not None:
-            self._train_events = tf.summary.create_file_writer(str(directory))
-            self._eval_events = tf.summary.create_file_writer(str(directory / "eval"))
+            # As bytes, which need not be UTF-8.
+            self._train_events = tf.summary.create_file_writer(os.fsencode(directory))
+            self._eval_events = tf.summary.create_file_writer(os.fsencode(directory / "eval"))
         self._progress = progress.Progress("step", stream=stream, first=first_step)
         self._loss, self._steps_per_second = RunningMean(), RunningMean()
         self._tokens_per_second = RunningMean()

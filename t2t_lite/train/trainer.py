@@ -6,6 +6,7 @@ evaluates and saves.
 
 import contextlib
 import dataclasses
+import os
 import time
 from collections.abc import Sequence
 from typing import IO
@@ -252,7 +253,7 @@ class Training:
         if not self._setup.options.profile or not self._setup.is_chief:
             return
         if local_step == _PROFILED_STEPS.start - 1:
-            tf.profiler.experimental.start(str(self._setup.directory))
+            tf.profiler.experimental.start(os.fsencode(self._setup.directory))
         if local_step == _PROFILED_STEPS.stop - 1:
             tf.profiler.experimental.stop()
 
