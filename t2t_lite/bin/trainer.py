@@ -8,6 +8,7 @@ To resume a run, give the same command again. To print the size of a model witho
 """
 
 import dataclasses
+import functools
 import pathlib
 import signal
 import sys
@@ -87,6 +88,7 @@ def _run() -> int | None:
         hparams=hparams,
         hparams_set=FLAGS.hparams_set,
         options=command.options(FLAGS, options.TrainerOptions),
+        say=functools.partial(print, file=sys.stderr, flush=True),
     )
     summary = trainer.Training(setup).run(sys.stderr)
     print(_report(summary))

@@ -1,37 +1,32 @@
 """Strategy, XLA and precision of a training, and what "auto" means for each."""
 
-import json
-import os
 import pathlib
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from t2t_lite import errors
+from t2t_lite.train import cluster as clusters
 
-_WORKERS = ("chief", "worker")  # the types of tasks that train
 _BFLOAT16_SINCE = (8, 0)  # compute capability of GPUs that multiply it (Ampere)
 
 
-def check(name: str) -> None:
-    """Raise UserError for a strategy that the environment does not allow."""
-    if name == "multi_worker" and not _in_cluster():
-        raise errors.UserError("--strategy=multi_worker needs TF_CONFIG in the environment")
-
-
-def strategy(name: str) -> tf.distribute.Strategy:
+def strategy(name: str, *, say: Callable[[str], None] = lambda _: None) -> tf.distribute.Strategy:
     """Return the strategy called auto, one_device, mirrored or multi_worker.
 
     "auto" is multi_worker if TF_CONFIG is set, mirrored if there are several GPUs, and one device
-    otherwise. "mirrored" without a GPU uses the logical CPUs; tests create two.
+    otherwise. "mirrored" without a GPU uses the logical CPUs; tests create two. Several workers
+    wait for each other here; `say` gets a line about those that are missing.
     """
-    check(name)
-    if name == "auto" and _in_cluster():
-        name = "multi_worker"  # before anything starts TensorFlow's runtime, as collectives demand
-    elif name == "auto":
+    cluster = clusters.read() if name in ("auto", "multi_worker") else None
+    if cluster:  # before anything starts TensorFlow's runtime, as collectives demand
+        clusters.wait(cluster, say)
+        return tf.distribute.MultiWorkerMirroredStrategy()
+    if name == "multi_worker":
+        raise errors.UserError("--strategy=multi_worker needs TF_CONFIG in the environment")
+    if name == "auto":
         several = len(tf.config.list_logical_devices("GPU")) > 1
         name = "mirrored" if several else "one_device"
-    if name == "multi_worker":
-        return tf.distribute.MultiWorkerMirroredStrategy()
     if name == "mirrored":
         return tf.distribute.MirroredStrategy(_devices())
     return tf.distribute.get_strategy()  # one device: no strategy
@@ -52,7 +47,7 @@ def num_workers(strategy: tf.distribute.Strategy) -> int:
     if strategy.cluster_resolver is None:
         return 1
     cluster = strategy.cluster_resolver.cluster_spec().as_dict()
-    return sum(len(cluster.get(kind, [])) for kind in _WORKERS)
+    return sum(len(cluster.get(kind, [])) for kind in clusters.KINDS)
 
 
 def use_xla(choice: str) -> bool:
@@ -87,24 +82,6 @@ def precision(choice: str) -> str:
 def dtype_policy(precision: str) -> str:
     """Return the Keras policy for training: float32 variables whatever the compute type."""
     return "mixed_bfloat16" if precision == "bfloat16" else "float32"
-
-
-def _in_cluster() -> bool:
-    """Return whether TF_CONFIG makes this process one of a cluster's; UserError if it is wrong."""
-    text = os.environ.get("TF_CONFIG")
-    try:
-        given = json.loads(text or "{}")
-        cluster, task = given.get("cluster"), given.get("task", {})
-        if not cluster:
-            return False
-        if task["type"] in _WORKERS and task["index"] in range(len(cluster[task["type"]])):
-            return True
-    except (AttributeError, KeyError, TypeError, ValueError):
-        pass
-    raise errors.UserError(
-        'TF_CONFIG is {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", '
-        f'"index": 0}}}}, with a task of type chief or worker that the cluster has; got {text}'
-    )
 
 
 def _devices() -> list[str]:

@@ -6,7 +6,7 @@ All that can be refused is refused here, with one line, before anything is writt
 import contextlib
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -60,8 +60,11 @@ def prepare(
     hparams: config.HParams,
     hparams_set: str,
     options: trainer_options.TrainerOptions,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Setup:
     """Check a training in the output_dir `directory`; nothing is written.
+
+    Several workers wait for each other here; `say` gets a line about those that are missing.
 
     Raises UserError for data of another problem, an output_dir with other settings, and hparams or
     options that do not fit the problem or the machine.
@@ -82,7 +85,7 @@ def prepare(
             f"{data.folder} has a vocabulary for each side, which {problem.name} would swap: "
             f"generate {problem.base_name} from files with the two sides swapped"
         )
-    strategy = devices.strategy(options.strategy)
+    strategy = devices.strategy(options.strategy, say=say)
     if options.early_stopping_patience and strategy.cluster_resolver is not None:
         raise errors.UserError("--early_stopping_patience works with one worker only")
     run = output_dir.Run(

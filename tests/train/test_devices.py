@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from t2t_lite import errors
-from t2t_lite.train import devices
+from t2t_lite.train import cluster, devices
 
 WORKERS = {"worker": ["a:1", "b:1"]}
-WITH_CHIEF = {"chief": ["c:1"], "worker": ["a:1", "b:1"], "ps": ["d:1"]}
+WITH_CHIEF = {"chief": ["c:1"], "worker": ["a:1", "b:1"]}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_what_kubeflows_training_operator_writes_is_a_cluster(monkeypatch):
         '{"cluster":{"worker":["t2t-lite-worker-0.default.svc:2222","t2t-lite-worker-1.default.svc'
         ':2222"]},"task":{"type":"worker","index":1},"environment":"cloud"}',
     )
-    devices.check("multi_worker")
+    found = cluster.read()
+    assert found is not None
+    assert found.others == {"worker 0": "t2t-lite-worker-0.default.svc:2222"}
 
 
 def _tf_config(cluster, kind, index):
@@ -62,7 +64,8 @@ def _tf_config(cluster, kind, index):
         _tf_config(WORKERS, "worker", 2),
         _tf_config(WORKERS, "worker", "0"),
         _tf_config(WORKERS, "evaluator", 0),
-        _tf_config(WITH_CHIEF, "ps", 0),
+        _tf_config({**WITH_CHIEF, "ps": ["d:1"]}, "chief", 0),
+        _tf_config({"worker": ["a"]}, "worker", 0),
         _tf_config(["a:1"], "worker", 0),
     ],
 )

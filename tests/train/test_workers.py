@@ -35,6 +35,7 @@ class Process:
 
     process: subprocess.Popen
     log: pathlib.Path
+    cluster: dict[str, list[str]]
 
     @property
     def output(self) -> str:
@@ -45,16 +46,19 @@ class Process:
         self.process.wait()
 
 
-def _start(stack, data, folder, tasks, *, output_dirs=None, steps, more=()) -> list[Process]:
-    """Start one process for each of `tasks`, types of TF_CONFIG; none: without a cluster."""
+def _start(
+    stack, data, folder, tasks, *, cluster=None, output_dirs=None, steps, more=(), only=None
+) -> list[Process]:
+    """Start one process for each of `tasks`, types of TF_CONFIG, or for the first `only`; no
+    tasks: without a cluster."""
     flags = ["--save_checkpoints_steps=5", f"--train_steps={steps}", "--hparams=dropout=0"]
     ports = iter(_free_ports(len(tasks)))
-    cluster = {
+    cluster = cluster or {
         kind: [f"127.0.0.1:{next(ports)}" for _ in range(tasks.count(kind))]
         for kind in dict.fromkeys(tasks)
     }
     processes = []
-    for number in range(max(1, len(tasks))):
+    for number in range(only or max(1, len(tasks))):
         environment = dict(os.environ)
         if tasks:
             task = {"type": tasks[number], "index": tasks[:number].count(tasks[number])}
@@ -65,7 +69,7 @@ def _start(stack, data, folder, tasks, *, output_dirs=None, steps, more=()) -> l
         log = folder / f"{time.monotonic_ns()}.log"
         file = stack.enter_context(log.open("w"))
         process = subprocess.Popen(command, env=environment, stdout=file, stderr=file)
-        processes.append(Process(process, log))
+        processes.append(Process(process, log, cluster))
         stack.callback(processes[-1].end)
     return processes
 
@@ -134,3 +138,19 @@ def test_workers_with_other_flags_or_without_a_chief_do_not_begin(start, tmp_pat
         _finish(processes, 1)
     assert "trainer.py: another process is at work in " in processes[0].output
     assert "another worker could not begin: another process is at work" in processes[1].output
+
+
+def test_a_missing_worker_is_named_and_signals_end_the_wait(start):
+    """Python's own wait; in TensorFlow's, no signal does."""
+    (process,) = start("worker", "worker", steps=5, only=1)
+    deadline = time.monotonic() + tiny_training.PATIENCE
+    while "waiting for worker 1 at 127.0.0.1:" not in process.output:
+        assert process.process.poll() is None, process.output
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    (other,) = start("worker", steps=5, cluster=process.cluster)
+    assert other.process.wait(timeout=tiny_training.PATIENCE) == 1
+    assert "where it cannot listen: Address already in use" in other.output
+    process.process.send_signal(signal.SIGINT)
+    assert process.process.wait(timeout=tiny_training.PATIENCE) == 130
+    assert process.output.endswith("interrupted\n")
