@@ -10,6 +10,8 @@ import json
 import sys
 from collections.abc import Sequence
 
+from absl import flags
+
 from t2t_lite.bin import command
 from t2t_lite.text import text_files
 
@@ -17,9 +19,15 @@ FLAGS = command.new_flags()
 command.define_strings(
     FLAGS,
     translation="File of translations, one per line.",
-    reference="File of references, one per line.",
     target_language="Language code of the translations, e.g. de: bleu_moses and "
-    "bleu_compound_split depend on it. Default: English rules.",
+    "bleu_compound_split depend on it, and for zh, ja and ko there is BLEU of their own words. "
+    "Default: English rules.",
+)
+flags.DEFINE_multi_string(
+    "reference",
+    [],
+    "File of references, one per line. May be repeated: a translation may follow any of them.",
+    flag_values=FLAGS,
 )
 command.define_bools(FLAGS, json="Print one JSON object instead of lines.")
 
@@ -34,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _print_scores() -> None:
     from t2t_lite.evaluate import bleu  # with sacreBLEU: --help need not wait for it
 
-    paths = (FLAGS.translation, FLAGS.reference)
+    paths = (FLAGS.translation, *FLAGS.reference)
     texts = {path: list(text_files.read_lines(path)) for path in paths}
     bleu.check_counts({path: len(lines) for path, lines in texts.items()})
     for path, lines in texts.items():
@@ -45,7 +53,7 @@ def _print_scores() -> None:
                 "bytes are scored as U+FFFD",
                 file=sys.stderr,
             )
-    translation, reference = (texts[path] for path in paths)
+    translation, *references = (texts[path] for path in paths)
     language = FLAGS.target_language or ""
     if not language:
         print(
@@ -53,12 +61,12 @@ def _print_scores() -> None:
             "English rules here: give --target_language, such as de",
             file=sys.stderr,
         )
-    scores = bleu.scores(translation, reference, target_language=language)
+    scores = bleu.scores(translation, *references, target_language=language)
     if FLAGS.json:
         table = {
             score.name: {"value": score.value, "signature": score.signature} for score in scores
         }
-        print(json.dumps({"lines": len(reference), "scores": table}, indent=2))
+        print(json.dumps({"lines": len(translation), "scores": table}, indent=2))
     else:
         print(*scores, sep="\n")
 

@@ -172,7 +172,7 @@ def run(
             return 0
         _check_usage(values, rest)
         required = required() if callable(required) else required
-        missing = [f"--{flag}" for flag in required if values[flag].value in (None, "")]
+        missing = [f"--{flag}" for flag in required if values[flag].value in (None, "", [])]
         if missing:
             raise errors.UserError(f"{' and '.join(missing)} must be given; see {name} --help")
         status = 1

@@ -33,7 +33,8 @@ command.define_strings(
     f"first three:\n{command.table(options.DecodeOptions)}",
     split="Decode this split of the run's problem (dev or test) and print its scores.",
     target_language="Language code of --split's targets, e.g. de, for scores after Moses "
-    "tokenization. Default: the problem's; English rules for parallel_text, which has none.",
+    "tokenization. Default: the problem's, or that in the names of the corpus, as train.en-fr.tmx; "
+    "where neither says it, English rules.",
     data_dir="Data folder for --split. Default: the one the model was trained on.",
     score_file="Score these outputs of the lines of --decode_from_file (or lines of input, tab, "
     "output). Writes log-probability, loss per token and number of tokens, separated by tabs.",
@@ -184,9 +185,15 @@ def _decode_split(model: "translator.Translator") -> None:
 
     run = output_dir.read(FLAGS.output_dir).run
     problem = registry.problem(run.problem)
-    scorer = model.task.scorer(FLAGS.target_language or problem.target_language)
-    folder = remote.local(FLAGS.data_dir or run.data_dir)
-    text = data_dir.read(folder, problem).text(FLAGS.split)
+    model.task.scorer(FLAGS.target_language or "")  # refuses at once what is not a code
+    data = data_dir.read(remote.local(FLAGS.data_dir or run.data_dir), problem)
+    language = FLAGS.target_language or data.target_language
+    if data.target_language not in (language, ""):
+        print(
+            f"--target_language={language}: the data's targets are {data.target_language}",
+            file=sys.stderr,
+        )
+    scorer, text = model.task.scorer(language), data.text(FLAGS.split)
     target, total = FLAGS.decode_to_file, len(text.sources)
     decoding = files.Decoding(model)
     with _progress() as show:
@@ -201,6 +208,8 @@ def _decode_split(model: "translator.Translator") -> None:
     elif target and text_files.is_special(target):
         text_files.write_lines(target, outputs)
     _summarize(report)
+    for remark in text.remarks(FLAGS.split):
+        print(remark, file=sys.stderr)
     if model.options.return_beams > 1:
         outputs = [output.partition("\t")[0] for output in outputs]
     print(scorer(outputs, text.references))

@@ -17,7 +17,7 @@ import numpy as np
 from t2t_lite import errors
 from t2t_lite.data import buckets, lengths, manifest, shards, t2t_folder
 from t2t_lite.data import problem as problems
-from t2t_lite.text import any_vocabulary, text_files
+from t2t_lite.text import any_vocabulary, bitexts, text_files
 from t2t_lite.text import vocabulary as vocabularies
 
 _FIELDS = ("options", "versions", "raw_files", "vocabulary_file", "splits")  # of the manifest
@@ -28,6 +28,12 @@ class Text(NamedTuple):
 
     sources: list[str]
     references: list[str]
+
+    def remarks(self, split: str) -> list[str]:
+        """Return a line about references that no output can equal: they were not in UTF-8."""
+        lossy = sum(text_files.REPLACEMENT in line for line in self.references)
+        what = f"{lossy:,} of {len(self.references):,} references of {split}"
+        return [f"{what} have U+FFFD in place of bytes that are not UTF-8"] if lossy else []
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,16 @@ class Data:
     def vocabulary_path(self) -> pathlib.Path:
         """The vocabulary file that the shards were encoded with."""
         return self.folder / self.vocabulary_file["name"]
+
+    @property
+    def target_language(self) -> str:
+        """The targets' language: the problem's, else by the raw files' names; "" if unknown."""
+        if self.problem.target_language:
+            return self.problem.target_language
+        names = {bitexts.direction(pathlib.Path(entry["name"])) for entry in self.raw_files}
+        if len(names) != 1 or not (name := names.pop()):
+            return ""
+        return name.split("-")[0 if self.problem.is_reversed else 1].partition("_")[0]
 
     @functools.cached_property
     def vocabulary(self) -> vocabularies.Vocabulary:

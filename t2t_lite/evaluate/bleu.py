@@ -11,8 +11,11 @@ The same output differs by more than a point of BLEU between protocols, so all a
 
 The last two use sacremoses' port of the Moses tokenizer for the target language. As in the
 original protocol, Unicode punctuation is replaced in the translation and not in the reference.
+Before these, Chinese, Japanese and Korean have BLEU of sacreBLEU's words for the language (bleu_zh,
+bleu_ja-mecab, bleu_ko-mecab), and other text without blanks has bleu_char, of characters.
 """
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
@@ -21,6 +24,12 @@ from sacrebleu.metrics import base, bleu, chrf
 
 from t2t_lite import errors
 
+# sacreBLEU's tokenizers of languages, by two-letter and three-letter codes.
+_TOKENIZERS = {
+    **dict.fromkeys(("zh", "zho", "cmn"), "zh"),
+    **dict.fromkeys(("ja", "jpn"), "ja-mecab"),
+    **dict.fromkeys(("ko", "kor"), "ko-mecab"),
+}
 _LONG_WORDS = 16  # characters a word on average: no language that writes blanks has so many
 
 
@@ -39,15 +48,32 @@ class Score:
         return f"{self.value:6.2f}  {self.name:19}  {self.signature}{remark}"
 
 
-def corpus_score(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """Return sacreBLEU's default figure (13a) alone: cheap enough for every evaluation.
-
-    A language that writes no blanks gets BLEU of characters (sacreBLEU's "char"): a line of one
-    word has no word pairs, so that a perfect translation would score 0.
-    """
+def corpus_score(
+    hypotheses: Sequence[str], references: Sequence[str], *, tokenize: str = "13a"
+) -> float:
+    """Return one of sacreBLEU's figures alone: cheap enough for every evaluation."""
     check_counts({"the hypotheses": len(hypotheses), "the references": len(references)})
-    tokenize = "char" if has_no_blanks(references) else "13a"
     return bleu.BLEU(tokenize=tokenize, force=True).corpus_score(hypotheses, [references]).score
+
+
+def tokenizer(references: Sequence[str], target_language: str = "") -> str:
+    """Return sacreBLEU's tokenizer for a text: "zh", "ja-mecab" or "ko-mecab" by the language.
+
+    "char" for other text that writes no blanks: a line of one word has no word pairs, so that a
+    perfect translation would score 0. Also where the package of the language is not installed.
+    """
+    name = _TOKENIZERS.get(target_language, "")
+    if name:
+        with contextlib.suppress(RuntimeError):  # sacreBLEU's, about a missing package
+            bleu.BLEU(tokenize=name)
+            return name
+    return "char" if has_no_blanks(references) else "13a"
+
+
+def has_four_words(references: Sequence[str], tokenize: str) -> bool:
+    """Return whether a line has four tokens; else BLEU, whose factors include 4-grams, is 0."""
+    tokens = bleu.BLEU(tokenize=tokenize).tokenizer
+    return any(len(tokens(line).split()) >= 4 for line in references)
 
 
 def has_no_blanks(lines: Sequence[str]) -> bool:
@@ -62,32 +88,42 @@ def corpus_chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def scores(
-    hypotheses: Sequence[str], references: Sequence[str], *, target_language: str = ""
+    hypotheses: Sequence[str], *references: Sequence[str], target_language: str = ""
 ) -> list[Score]:
     """Score plain (detokenized) hypotheses under every protocol above.
 
+    Each of several references is a full text; an n-gram counts where one of them has it.
     `target_language` is a code such as "de", for the Moses tokenizer; a language whose
     abbreviations Moses does not know gets the English ones, as in Moses. Without a code
     bleu_moses and bleu_compound_split follow the English rules, and have a remark that says so.
     Raises UserError where a side is empty, the counts differ or the code is not one.
     """
-    check_counts({"the hypotheses": len(hypotheses), "the references": len(references)})
+    for lines in references:
+        check_counts({"the hypotheses": len(hypotheses), "the references": len(lines)})
     moses = _Moses(target_language)
     plain = hypotheses, references
     tokenized = (
         [moses.tokenize_translation(line) for line in hypotheses],
-        [moses.tokenize(line) for line in references],
+        [[moses.tokenize(line) for line in lines] for lines in references],
     )
-    split = [split_compounds(line) for line in tokenized[0]], [*map(split_compounds, tokenized[1])]
-    no_blanks = has_no_blanks(references)
-    remark = "a line without blanks is one word here: rather chrf2" if no_blanks else ""
+    split = (
+        [*map(split_compounds, tokenized[0])],
+        [[*map(split_compounds, lines)] for lines in tokenized[1]],
+    )
+    own = tokenizer(references[0], target_language)
+    no_blanks = has_no_blanks(references[0])
+    wanted = _TOKENIZERS.get(target_language, own)
+    missing = f"for bleu_{wanted}: pip install 't2t-lite[{wanted[:2]}]'" if own != wanted else ""
+    remark = f"a line without blanks is one word here: rather bleu_{own}" if no_blanks else missing
     moses_remark = remark or moses.remark
     # force: sacreBLEU's warning that a text looks tokenized is wanted once, not with each metric.
     lowercase = bleu.BLEU(lowercase=True, force=True)
     international = bleu.BLEU(tokenize="intl", force=True)
     multi_bleu = bleu.BLEU(tokenize="none", smooth_method="none", force=True)
     split_labels = moses.labels | {"hyphens": "##AT##-##AT##"}
+    of_language = bleu.BLEU(tokenize=own, force=True)
     return [
+        *([_score(f"bleu_{own}", of_language, *plain, remark=missing)] if own != "13a" else []),
         _score("bleu_13a", bleu.BLEU(), *plain, remark=remark),
         _score("bleu_13a_lowercase", lowercase, *plain, remark=remark),
         _score("bleu_intl", international, *plain, remark=remark),
@@ -101,13 +137,13 @@ def _score(
     name: str,
     metric: base.Metric,
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: Sequence[Sequence[str]],
     *,
     labels: Mapping[str, str] = {},
     remark: str = "",
 ) -> Score:
     """Score one form of the text; `labels` tell what was done to it before, for the signature."""
-    value = metric.corpus_score(hypotheses, [references]).score
+    value = metric.corpus_score(hypotheses, references).score
     signature = metric.get_signature()
     for key, label in labels.items():
         signature.update(key, label)

@@ -1,16 +1,17 @@
 """The best checkpoint by the dev split, kept apart under output_dir/best.
 
 best/ckpt-<step>.*   its weights, as `--checkpoint_path=output_dir/best` takes them
-best/best.json       {"step": ..., "score": ..., "measure": {...}}
+best/best.json       {"step": ..., "score": ..., "ties": [...], "measure": {...}}
 
 The measure says what the score is, BLEU (of how many sentences, decoded how) or the loss, and of
-which dev split. Scores of different measures are never compared.
+which dev split. Scores of different measures are never compared. Between equal scores the next one
+of "ties" decides.
 """
 
 import json
 import math
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -39,33 +40,39 @@ class Best:
         self._file = self._directory / "best.json"
         self._measure = dict(measure)
         self._identity = identity
-        self.step, self.score, kept = self._read()
+        self.step, self.scores, kept = self._read()
         self.difference = ", ".join(identities.differences(kept, self._measure))
 
-    def offer(self, step: int, score: float, variables: Mapping[str, tf.Variable]) -> bool:
-        """Keep these weights if `score` is the highest so far; return whether it is."""
-        if self.difference or not score > self.score:  # NaN is never the best
+    def offer(
+        self, step: int, scores: Sequence[float], variables: Mapping[str, tf.Variable]
+    ) -> bool:
+        """Keep these weights if `scores` are the highest so far; return whether they are.
+
+        The first that differs decides.
+        """
+        if self.difference or not tuple(scores) > self.scores:  # NaN is never the best
             return False
         weights = {name: variable.numpy() for name, variable in variables.items()}
         checkpoint.write_only(self._directory, step, weights, self._identity)
-        content = {"step": step, "score": score, "measure": self._measure}
+        score, *ties = scores
+        content = {"step": step, "score": score, "ties": ties, "measure": self._measure}
         text_files.write_json(self._file, content)
-        self.step, self.score = step, score
+        self.step, self.scores = step, tuple(scores)
         return True
 
-    def _read(self) -> tuple[int, float, Mapping[str, Any]]:
-        """Return step, score and measure of what is kept."""
+    def _read(self) -> tuple[int, tuple[float, ...], Mapping[str, Any]]:
+        """Return step, scores and measure of what is kept."""
         try:
             kept = json.loads(self._file.read_text("utf-8"))
-            step, score = int(kept["step"]), float(kept["score"])
-            measure = kept["measure"]
-            if not math.isfinite(score) or not isinstance(measure, dict):
-                raise ValueError(f"score {score}, measure {measure}")
+            step, measure = int(kept["step"]), kept["measure"]
+            scores = tuple(map(float, (kept["score"], *kept.get("ties", ()))))
+            if not all(map(math.isfinite, scores)) or not isinstance(measure, dict):
+                raise ValueError(f"scores {scores}, measure {measure}")
         except FileNotFoundError:
-            return 0, float("-inf"), self._measure
+            return 0, (float("-inf"),), self._measure
         except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise errors.UserError(
                 f"{self._file} is damaged: {error}; remove {self._directory} and the best is "
                 "chosen anew"
             ) from error
-        return step, score, measure
+        return step, scores, measure

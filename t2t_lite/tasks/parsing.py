@@ -53,9 +53,11 @@ class Parsing(task.Task):
         mended = trees.repair(self.vocabulary.decode(ids), len(words))
         return task.Output(str(trees.delinearize(mended.linear, words)), mended.repairs)
 
-    def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    def metrics(
+        self, references: Sequence[str], target_language: str = ""
+    ) -> dict[str, task.Metric]:
         """Return the F1 of labelled brackets in percent."""
-        return {self.score_name: score(outputs, references).all.f1}
+        return {self.score_name: lambda outputs: score(outputs, references).all.f1}
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function that gives EVALB's report; the language does not matter."""

@@ -16,6 +16,8 @@ import tensorflow as tf
 from t2t_lite.parsing import tree_grammar
 from t2t_lite.text import vocabulary as vocabularies
 
+Metric = Callable[[Sequence[str]], float]
+
 
 class EncodedText(NamedTuple):
     """A text's ids with EOS, and whether its end was cut off."""
@@ -40,7 +42,7 @@ class Task:
 
     # Its name in problems and in run.json.
     name: ClassVar[str]
-    # The name of the score, between 0 and 100, that compares checkpoints.
+    # The name of the score, between 0 and 100, that mostly compares checkpoints.
     score_name: ClassVar[str]
     # Decoding options whose defaults differ from those in the hyperparameters.
     decoding_defaults: ClassVar[Mapping[str, Any]] = {}
@@ -104,8 +106,11 @@ class Task:
         """Return the output that ids spell, given its input."""
         return Output(self.vocabulary.targets.decode(ids))
 
-    def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-        """Return the scores to show during training, by name; the first is `score_name`'s."""
+    def metrics(self, references: Sequence[str], target_language: str = "") -> dict[str, Metric]:
+        """Return functions from outputs to the scores to show during training, by name.
+
+        The first compares checkpoints, the next ones decide between equal scores.
+        """
         raise NotImplementedError
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:

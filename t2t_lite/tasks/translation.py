@@ -1,6 +1,7 @@
 """Translation: text in, text out, scored by BLEU (imported when asked for: sacreBLEU takes as long
 as a tenth of TensorFlow)."""
 
+import functools
 from collections.abc import Callable, Sequence
 
 from t2t_lite.tasks import task
@@ -12,14 +13,22 @@ class Translation(task.Task):
     name = "translation"
     score_name = "BLEU"
 
-    def scores(self, outputs: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-        """Return sacreBLEU's default figure (13a), and chrF2."""
+    def metrics(
+        self, references: Sequence[str], target_language: str = ""
+    ) -> dict[str, task.Metric]:
+        """Return sacreBLEU's figure for the language, and chrF2: first where all lines are short.
+
+        BLEU of another tokenizer than 13a is called after it: "BLEU-zh".
+        """
         from t2t_lite.evaluate import bleu
 
-        return {
-            self.score_name: bleu.corpus_score(outputs, references),
-            "chrF": bleu.corpus_chrf(outputs, references),
-        }
+        tokenize = bleu.tokenizer(references, target_language)
+        name = self.score_name if tokenize == "13a" else f"{self.score_name}-{tokenize}"
+        score = functools.partial(bleu.corpus_score, references=references, tokenize=tokenize)
+        chrf = {"chrF": functools.partial(bleu.corpus_chrf, references=references)}
+        if bleu.has_four_words(references, tokenize):
+            return {name: score, **chrf}
+        return {**chrf, name: score}
 
     def scorer(self, target_language: str) -> Callable[[Sequence[str], Sequence[str]], str]:
         """Return a function that gives BLEU under each protocol, and chrF2."""

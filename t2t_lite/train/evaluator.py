@@ -15,7 +15,7 @@ from t2t_lite.train import loss, preparation
 class Figures(NamedTuple):
     """Scores of the dev split; `scores` are those of decoded sentences, by name.
 
-    The first of them is the task's own: BLEU, or for a parser the F1 of labelled brackets.
+    The first of them is mostly the task's own: BLEU, or for a parser the F1 of labelled brackets.
     """
 
     loss: float  # unsmoothed mean per target token, in nats
@@ -28,9 +28,9 @@ class Figures(NamedTuple):
         return math.exp(self.loss) if self.loss < 700 else math.inf
 
     @property
-    def best_by(self) -> float:
-        """The value to maximise: the first score, else the negative loss."""
-        return next(iter(self.scores.values()), -self.loss)
+    def best_by(self) -> tuple[float, ...]:
+        """The values to maximise: the scores, of equal ones the next, in the end the lower loss."""
+        return (*self.scores.values(), -self.loss)
 
     def scalars(self) -> dict[str, float]:
         """Return the figures under TensorBoard's names."""
@@ -52,6 +52,7 @@ class Evaluator:
     """Evaluates a model while it trains.
 
     `measure` describes `Figures.best_by`, for `best.Best`. `is_empty`: the dev split has no pairs.
+    `remarks` are lines to show before training.
     """
 
     def __init__(self, setup: preparation.Setup, model: transformer.Transformer):
@@ -64,9 +65,17 @@ class Evaluator:
         )
         self._translator = translator.Translator(model, setup.task)
         text, sentences = setup.data.text("dev"), setup.options.eval_sentences
-        self._sources, self._references = text.sources[:sentences], text.references[:sentences]
+        self._sources, references = text.sources[:sentences], text.references[:sentences]
+        language = setup.data.target_language
+        self._metrics = setup.task.metrics(references, language) if references else {}
         self.is_empty = setup.data.pairs("dev") == 0
         self.measure = self._measure()
+        self.remarks = text.remarks("dev")
+        score, usual = self.measure["score"], setup.task.score_name
+        if score not in (usual, "loss"):
+            self.remarks.append(
+                f"checkpoints are compared by {score}: it fits dev, {usual} does not"
+            )
 
     def evaluate(self) -> Figures:
         """Return the scores of the model with its current weights."""
@@ -87,11 +96,11 @@ class Evaluator:
 
     def _measure(self) -> dict[str, Any]:
         dev = self._setup.data.content_hash("dev")[:16]
-        if not self._sources:
+        if not self._metrics:
             return {"score": "loss", "dev": dev}
         decoding = self._translator.options
         return {
-            "score": self._setup.task.score_name,
+            "score": next(iter(self._metrics)),
             "dev": dev,
             "sentences": len(self._sources),
             "beam_size": decoding.beam_size,
@@ -100,10 +109,10 @@ class Evaluator:
         }
 
     def _decode(self) -> dict[str, float]:
-        if not self._sources:
+        if not self._metrics:
             return {}
         outputs = [item.text for item in self._translator.translate(self._sources)]
-        return self._setup.task.scores(outputs, self._references)
+        return {name: metric(outputs) for name, metric in self._metrics.items()}
 
 
 def count_tokens(logits: tf.Tensor, targets: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

@@ -305,7 +305,7 @@ class Training:
             self._unscheduled = None
 
     def _check_evaluation(self) -> list[str]:
-        """Return a remark if nothing is evaluated or compared; UserError if that is needed."""
+        """Return remarks about what is evaluated and compared; UserError if that is needed."""
         if self._evaluator.is_empty:
             remark = "the dev split is empty: nothing is evaluated, and no checkpoint is the best"
         elif self._best.difference:
@@ -315,7 +315,7 @@ class Training:
                 "this one"
             )
         else:
-            return []
+            return self._evaluator.remarks
         if self._setup.options.early_stopping_patience:
             raise errors.UserError(f"--early_stopping_patience compares dev scores: {remark}")
         return [remark]

@@ -42,6 +42,16 @@ def test_prints_a_line_for_each_score_or_json(capsys, files):
     assert json.loads(out) == {"lines": 3, "scores": figures}
 
 
+def test_several_references_count_together_and_one_is_needed(capsys, files):
+    second = f"--reference={files['hyp']}"
+    status, out, _ = _run(capsys, *_sides(files), second, "--target_language=de")
+    assert status == 0
+    assert out.startswith("100.00  bleu_13a             nrefs:2|")
+    status, _, err = _run(capsys, *_sides(files)[:1])
+    assert status == 2
+    assert "--reference must be given" in err
+
+
 def test_only_line_feeds_end_a_line(capsys, files):
     for name, end in (("hyp", "\u2028"), ("ref", " ")):
         text = f"a b{end}c d\x0ce\n\nlast".encode()

@@ -180,3 +180,21 @@ def test_a_splits_unknown_language_is_told_in_the_figures_own_lines(tmp_path, ca
     out = capsys.readouterr().out
     assert "English" not in out
     assert "tok:moses-cs" in out
+
+
+def test_a_corpus_whose_names_tell_the_language_is_scored_by_it(tmp_path, capsys):
+    run = tiny_run.write(tmp_path, problem="parallel_text")
+    for name in ("train.en-fr.en", "train.en-fr.fr", "dev.en-fr.en", "dev.en-fr.fr"):
+        (tmp_path / name).write_text("\n".join(tiny_run.SENTENCES))
+    (tmp_path / "dev.en-fr.fr").write_bytes(b"caf\xe9\n" + b"a\n" * 4)
+    problem = registry.problem("parallel_text")
+    generate.generate(problem, data_dir=tmp_path / "data", raw_dir=tmp_path, vocab_size=300)
+    flags = [NAME, f"--output_dir={run}", "--split=dev", FAST]
+    assert decoder_command.main(flags) == 0
+    done = capsys.readouterr()
+    assert "tok:moses-fr" in done.out
+    assert "1 of 5 references of dev have U+FFFD" in done.err
+    assert decoder_command.main([*flags, "--target_language=de"]) == 0
+    done = capsys.readouterr()
+    assert "tok:moses-de" in done.out
+    assert "--target_language=de: the data's targets are fr" in done.err

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import sacrebleu
 
 from t2t_lite import errors
 from t2t_lite.evaluate import bleu
@@ -118,16 +119,52 @@ def test_compound_split_rewards_a_part_of_a_compound():
 
 def test_a_language_without_blanks_has_bleu_of_characters():
     references = ["两个年轻人在街上走着。", "一只狗在 iPhone 旁边睡觉。", "犬が公園で走っている。"]
-    assert bleu.corpus_score(references, references) == pytest.approx(100)
+    assert bleu.tokenizer(references) == "char"
+    assert bleu.corpus_score(references, references, tokenize="char") == pytest.approx(100)
     worse = ["两个年轻人在街上。", *references[1:]]
-    assert 50 < bleu.corpus_score(worse, references) < 100
+    assert 50 < bleu.corpus_score(worse, references, tokenize="char") < 100
     scores = _by_name(references, references)
-    assert {name for name in NAMES if "rather chrf2" in scores[name].remark} == {*NAMES} - {"chrf2"}
+    remarks = {name for name in scores if "rather bleu_char" in scores[name].remark}
+    assert remarks == {*NAMES} - {"chrf2"}
+    assert scores["bleu_char"].value == pytest.approx(100)
     assert not bleu.has_no_blanks(["Zwei junge Männer gehen.", "Donaudampfschifffahrt."])
 
 
+# sacreBLEU's documentation of its tokenizers has the names.
+@pytest.mark.parametrize(
+    ("language", "name"), [("zh", "zh"), ("ja", "ja-mecab"), ("kor", "ko-mecab")]
+)
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_chinese_japanese_and_korean_have_their_own_words(
+    monkeypatch, language, name, is_installed
+):
+    class Bleu(sacrebleu.BLEU):
+        def __init__(self, **settings):
+            if settings.get("tokenize") == name:
+                if not is_installed:
+                    raise RuntimeError("pip install sacrebleu[...]")
+                settings["tokenize"] = "char"  # stands for it where it is not installed
+            super().__init__(**settings)
+
+    monkeypatch.setattr(bleu.bleu, "BLEU", Bleu)
+    lines = ["两个年轻人在街上走着。"]
+    first, *_ = bleu.scores(lines, lines, target_language=language)
+    assert first.name == f"bleu_{name if is_installed else 'char'}"
+    assert first.value == pytest.approx(100)
+    install = f"for bleu_{name}: pip install 't2t-lite[{name[:2]}]'"
+    assert first.remark == ("" if is_installed else install)
+
+
+def test_each_n_gram_may_be_that_of_any_reference():
+    scores = bleu.scores(["a b c d e f"], ["a b c x y z"], ["u v w d e f"])
+    # 6 of 6 words, 4 of 5 bigrams (not "c d"), 2 of 4 trigrams, and no 4-gram: 1/2 of 3 by "exp".
+    expected = 100 * (6 / 6 * 4 / 5 * 2 / 4 * 1 / 6) ** (1 / 4)
+    assert scores[0].value == pytest.approx(expected)
+    assert all("nrefs:2" in score.signature for score in scores)
+
+
 def test_signatures_name_the_protocols():
-    scores = _by_name(["a"], ["a"], "de")
+    scores = _by_name(["a b"], ["a b"], "de")
     signatures = {name: score.signature for name, score in scores.items()}
     assert len(set(signatures.values())) == len(NAMES)
     assert "tok:13a" in signatures["bleu_13a"]

@@ -135,15 +135,25 @@ def test_the_average_is_the_mean_without_optimizer_slots(tmp_path):
 
 def test_only_the_best_is_kept(tmp_path):
     kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
-    assert not kept.offer(1, float("nan"), _variables(1))
-    assert kept.offer(1, 10.0, _variables(1))
-    assert kept.offer(2, 12.0, _variables(2))
-    assert not kept.offer(3, 11.0, _variables(3))
+    assert not kept.offer(1, [float("nan")], _variables(1))
+    assert kept.offer(1, [10.0], _variables(1))
+    assert kept.offer(2, [12.0], _variables(2))
+    assert not kept.offer(3, [11.0], _variables(3))
     again = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
-    assert (again.step, again.score) == (2, 12.0)
+    assert (again.step, again.scores) == (2, (12.0,))
     assert _steps(tmp_path / "best") == [2]
     weights = checkpoint.read_weights(checkpoint.resolve(tmp_path, str(tmp_path / "best")))
     assert float(weights["embedding/matrix"][0]) == 3
+
+
+def test_the_next_score_decides_between_equal_ones(tmp_path):
+    kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+    assert kept.offer(1, [0.0, 40.0, -2.0], _variables(1))
+    assert not kept.offer(2, [0.0, 39.0, -1.0], _variables(2))
+    again = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
+    assert again.offer(3, [0.0, 40.0, -1.0], _variables(3))
+    assert not again.offer(4, [0.0, 40.0, float("nan")], _variables(4))
+    assert again.offer(5, [1.0, 30.0, -2.0], _variables(5))
 
 
 def test_a_full_disk_is_one_clear_error_and_keeps_what_is_there(tmp_path, monkeypatch):
@@ -153,12 +163,12 @@ def test_a_full_disk_is_one_clear_error_and_keeps_what_is_there(tmp_path, monkey
     made, variables, _ = _checkpoints(tmp_path)
     made.save(1)
     kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
-    assert kept.offer(1, 1.0, variables)
+    assert kept.offer(1, [1.0], variables)
     monkeypatch.setattr(tf.train.Checkpoint, "write", fail)
     with pytest.raises(errors.UserError, match=r"step 2 .*No space left.*earlier .* intact"):
         made.save(2)
     with pytest.raises(errors.UserError, match=r"cannot write .* of step 2 to .*best: No space"):
-        kept.offer(2, 2.0, variables)
+        kept.offer(2, [2.0], variables)
     assert _steps(tmp_path) == _steps(tmp_path / "best") == [1]
     assert json.loads((tmp_path / "best" / "best.json").read_text())["step"] == 1
 
@@ -213,7 +223,7 @@ def test_what_killed_processes_left_goes(tmp_path):
     assert names == {"ckpt-3.index", "ckpt-3.data-00000-of-00001"}
     (tmp_path / "best" / "ckpt-1_temp").mkdir(parents=True)
     kept = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
-    assert kept.offer(5, 1.0, _variables(1))
+    assert kept.offer(5, [1.0], _variables(1))
     names = {path.name for path in (tmp_path / "best").iterdir()}
     assert names == {"best.json", "ckpt-5.data-00000-of-00001", "ckpt-5.index"}
 
@@ -226,10 +236,10 @@ def test_what_killed_processes_left_goes(tmp_path):
     ],
 )
 def test_scores_of_other_measures_are_not_compared(tmp_path, measure, difference):
-    assert best.Best(tmp_path, measure=BLEU, identity=IDENTITY).offer(1, 10.0, _variables(1))
+    assert best.Best(tmp_path, measure=BLEU, identity=IDENTITY).offer(1, [10.0], _variables(1))
     other = best.Best(tmp_path, measure=measure, identity=IDENTITY)
     assert other.difference == difference
-    assert not other.offer(2, 99.0, _variables(2))
+    assert not other.offer(2, [99.0], _variables(2))
     again = best.Best(tmp_path, measure=BLEU, identity=IDENTITY)
     assert (again.step, again.difference) == (1, "")
 
