@@ -2,12 +2,12 @@
 
 from t2t_lite import registry
 from t2t_lite.data import problem
-from t2t_lite.text import bitexts
+from t2t_lite.text import corpora
 
 
 @registry.register_problem
 class ParallelText(problem.ParallelTextProblem):
-    """Your own corpus: train.source, train.target, dev.* and optionally test.* in --raw_dir."""
+    """Your own corpus: train.*, dev.* and optionally test.* in --raw_dir, any number of files."""
 
-    sides = bitexts.GENERIC
+    sides = corpora.GENERIC
     optional_splits = ("test",)

@@ -4,20 +4,18 @@ Files of trees lie in --raw_dir in any form that `treebanks` knows, at any depth
 which split follows from a file's own name, so that one folder may hold several treebanks.
 """
 
+import functools
 import itertools
-import math
 import pathlib
-import random
 import re
 from collections.abc import Iterator, Mapping
 
 from t2t_lite import errors, registry
 from t2t_lite.data import problem
 from t2t_lite.parsing import treebanks, trees
-from t2t_lite.text import text_files
+from t2t_lite.text import corpora, weights
 
 _AUTOMATIC = "automatic"  # folder of the semi-supervised corpora
-_WEIGHTS = "weights.tsv"
 _GOLD = "wsj"  # the WSJ's own name there
 
 
@@ -62,11 +60,44 @@ class TreebankProblem(problem.ParsingProblem):
 
 
 @registry.register_problem
+class Treebank(TreebankProblem):
+    """Your own treebank: train.*, dev.* and optionally test.*, or folders of these names.
+
+    The files are in any form that `treebanks` knows, any number for each split.
+    """
+
+    vocabulary_size = 16_000
+    expected = "files of bracketed trees, train.mrg, dev.mrg and test.mrg, or in folders train, ..."
+
+    def splits(self, raw_dir: problem.Directory = None) -> tuple[str, ...]:
+        """Return the splits but for a test split that raw_dir lacks."""
+        return tuple(self.split_files(raw_dir)) if raw_dir else super().splits()
+
+    def parts(self, raw_dir: pathlib.Path) -> dict[str, list[treebanks.File]]:
+        """Return the files that are called as a split or lie in its folder."""
+        corpora.refuse_strays(raw_dir, {split: (split,) for split in super().splits()})
+        found = {split: corpora.files(raw_dir, split) for split in super().splits()}
+        return {
+            split: [file for path in paths for file in _tree_files(path)]
+            for split, paths in found.items()
+            if paths or split != "test"
+        }
+
+
+@registry.register_problem
+class TreebankTags(Treebank):
+    """`treebank` with the tags of the words in the targets."""
+
+    with_tags = True
+
+
+@registry.register_problem
 class WsjParsing(TreebankProblem):
     """Penn Treebank, WSJ: sections 02-21, 22 and 23 as .mrg files (.gz, .tgz) in --raw_dir.
 
     A file belongs to the section that its name tells (wsj_0201.mrg), otherwise to that of its
-    folder (02/anything.mrg); 02.mrg in a folder of another kind holds all of a section.
+    folder (02/anything.mrg); 02.mrg in a folder of another kind holds all of a section, and
+    02-21.10way.clean all of several.
     """
 
     vocabulary_size = 16_000
@@ -81,8 +112,11 @@ class WsjParsing(TreebankProblem):
         """Return the files of each split's sections; UserError that names the missing ones."""
         by_section: dict[int, list[treebanks.File]] = {}
         for file in treebanks.find(raw_dir):
-            if self._is_gold(file, raw_dir):
-                by_section.setdefault(_section(file), []).append(file)
+            held = _sections(file) if self._is_gold(file, raw_dir) else range(0)
+            if len(held) > 1 and not any(set(held) <= set(of) for of in self.sections.values()):
+                raise errors.UserError(f"{file} holds sections of several splits: divide it")
+            for section in held:
+                by_section.setdefault(section, []).append(file)
         wanted = [number for numbers in self.sections.values() for number in numbers]
         missing = [f"{number:02d}" for number in wanted if number not in by_section]
         if missing:
@@ -91,12 +125,14 @@ class WsjParsing(TreebankProblem):
                 f"expected {self.expected}"
             )
         return {
-            split: [file for number in numbers for file in _distinct(by_section[number])]
+            split: list(
+                dict.fromkeys(file for number in numbers for file in _distinct(by_section[number]))
+            )
             for split, numbers in self.sections.items()
         }
 
     def _is_gold(self, file: treebanks.File, raw_dir: pathlib.Path) -> bool:
-        return _section(file) >= 0
+        return bool(_sections(file))
 
 
 @registry.register_problem
@@ -122,8 +158,7 @@ class WsjParsingSemisupervised(WsjParsing):
         files = super().raw_files(raw_dir)
         folder = pathlib.Path(raw_dir or "")
         self._weights(folder)
-        weights = [folder / _WEIGHTS] if (folder / _WEIGHTS).is_file() else []
-        return [*files, *_automatic(folder).values(), *weights]
+        return [*files, *_automatic(folder).values(), *weights.file(folder)]
 
     def trees(
         self, split: str, *, raw_dir: problem.Directory = None, tmp_dir: problem.Directory = None
@@ -134,16 +169,12 @@ class WsjParsingSemisupervised(WsjParsing):
             yield from treebanks.read(gold, tmp_dir=tmp_dir)
             return
         folder = pathlib.Path(raw_dir or "")
-        corpora = {name: treebanks.files_of(path) for name, path in _automatic(folder).items()}
+        files_of = {name: treebanks.files_of(path) for name, path in _automatic(folder).items()}
         for name, weight in self._weights(folder).items():
-            files = gold if name == _GOLD else corpora[name]
-            for _ in range(math.floor(weight)):
-                yield from treebanks.read(files, tmp_dir=tmp_dir)
-            rest, rng = weight % 1, random.Random(name)
-            if rest:
-                for tree in treebanks.read(files, tmp_dir=tmp_dir):
-                    if rng.random() < rest:
-                        yield tree
+            read = functools.partial(
+                treebanks.read, gold if name == _GOLD else files_of[name], tmp_dir=tmp_dir
+            )
+            yield from weights.repeat(read, weight, name)
 
     def _is_gold(self, file: treebanks.File, raw_dir: pathlib.Path) -> bool:
         is_automatic = file.path.relative_to(raw_dir).parts[0] == _AUTOMATIC
@@ -151,33 +182,7 @@ class WsjParsingSemisupervised(WsjParsing):
 
     def _weights(self, raw_dir: pathlib.Path) -> dict[str, float]:
         """Return the weight of each corpus, the WSJ first."""
-        weights = dict.fromkeys([_GOLD, *_automatic(raw_dir)], 1.0)
-        line_of: dict[str, int] = {}
-        path = raw_dir / _WEIGHTS
-        lines = text_files.read_lines(path) if path.is_file() else iter(())
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            name, _, value = line.rpartition("\t")
-            if name not in weights:
-                raise errors.UserError(
-                    f"{path}, line {number}: expected name<TAB>weight, the name one of "
-                    f"{', '.join(weights)}, got {line!r}"
-                )
-            if line_of.setdefault(name, number) != number:
-                raise errors.UserError(
-                    f"{path}, line {number}: line {line_of[name]} gives {name} a weight already: "
-                    "leave one of the two"
-                )
-            try:
-                weights[name] = float(value)
-            except ValueError:
-                weights[name] = math.nan
-            if not 0 <= weights[name] < math.inf:
-                raise errors.UserError(
-                    f"{path}, line {number}: a weight is a number of at least 0, got {value!r}"
-                )
-        return weights
+        return weights.read(raw_dir, [_GOLD, *_automatic(raw_dir)])
 
 
 # The real corpora that are free are small, and so are the models that learn them on a processor's
@@ -283,20 +288,21 @@ class WsjSampleCraftParsingTags(WsjSampleCraftParsing):
     with_tags = True
 
 
-def _section(file: treebanks.File) -> int:
-    """Return the WSJ section that a file's name or its folder tells, -1 for none.
+def _sections(file: treebanks.File) -> range:
+    """Return the WSJ sections that a file's name or its folder tells: 2 to 21 for 02-21.10way.
 
     UserError where the two differ, but that 22.mrg in 02/ is but the 22nd file there.
     """
-    named = re.fullmatch(r"(?:wsj_)?(\d\d)(?:\d\d)?", file.stem, re.IGNORECASE)
+    named = re.fullmatch(r"(?:wsj_)?(\d\d)(?:\d\d|-(\d\d))?(?:\.\w+)?", file.stem, re.IGNORECASE)
     folder = re.fullmatch(r"(\d\d)", file.folder)
     if named and folder and len(file.stem) > 2 and named[1] != folder[1]:
         raise errors.UserError(
             f"{file} is of section {named[1]} by its name and of {folder[1]} by its folder: "
             "rename or move it"
         )
-    told = folder or named
-    return int(told[1]) if told else -1
+    if folder or not named:
+        return range(int(folder[1]), int(folder[1]) + 1) if folder else range(0)
+    return range(int(named[1]), int(named[2] or named[1]) + 1)
 
 
 def _number(file: treebanks.File) -> int:
@@ -320,15 +326,22 @@ def _automatic(raw_dir: pathlib.Path) -> dict[str, pathlib.Path]:
     """Return the automatically parsed corpora by their names."""
     folder = raw_dir / _AUTOMATIC
     paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    corpora = {path.name: path for path in paths if not path.name.startswith(".")}
-    if not corpora:
+    named = {path.name: path for path in paths if not path.name.startswith(".")}
+    if not named:
         raise errors.UserError(
             f"{raw_dir} lacks {_AUTOMATIC}/ with files of automatically parsed trees"
         )
-    for path in corpora.values():
-        if path.is_dir() or not treebanks.files_of(path):
-            raise errors.UserError(
-                f"{path} is not a file of trees or an archive of such: give it a name that ends in "
-                f"{', '.join(treebanks.SUFFIXES)} (and .gz) or {', '.join(treebanks.ARCHIVES)}"
-            )
-    return corpora
+    for path in named.values():
+        _tree_files(path)
+    return named
+
+
+def _tree_files(path: pathlib.Path) -> list[treebanks.File]:
+    """Return the files of trees that a path is; UserError where it is none."""
+    files = [] if path.is_dir() else treebanks.files_of(path)
+    if not files:
+        raise errors.UserError(
+            f"{path} is not a file of trees or an archive of such: give it a name that ends in "
+            f"{', '.join(treebanks.SUFFIXES)} (and .gz) or {', '.join(treebanks.ARCHIVES)}"
+        )
+    return files

@@ -13,7 +13,6 @@ class TatoebaEnde(problem.ParallelTextProblem):
 
     vocabulary_size = 16_000
     sides = ("en", "de")
-    stems = {split: (f"{split}.en-de",) for split in ("train", "dev", "test")}  # noqa: RUF012
 
 
 @registry.register_problem
@@ -21,4 +20,3 @@ class TatoebaEnfr(TatoebaEnde):
     """Everyday sentences, English to French: {train,dev,test}.en-fr.{en,fr} in --raw_dir."""
 
     sides = ("en", "fr")
-    stems = {split: (f"{split}.en-fr",) for split in ("train", "dev", "test")}  # noqa: RUF012

@@ -14,14 +14,6 @@ from t2t_lite.data import problem, wmt_archives
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 
-def _stems(pair: str) -> dict[str, tuple[str, ...]]:
-    return {
-        "train": (f"train.{pair}", "train"),
-        "dev": (f"newstest2013.{pair}", "newstest2013", "dev"),
-        "test": (f"newstest2014.{pair}", "newstest2014", "test"),
-    }
-
-
 @registry.register_problem
 class Wmt14Ende(problem.ParallelTextProblem):
     """WMT 2014 English to German, 4.5 M pairs: downloaded, or archives or text in --raw_dir.
@@ -31,7 +23,11 @@ class Wmt14Ende(problem.ParallelTextProblem):
 
     vocabulary_size = 37_000
     sides = ("en", "de")
-    stems = _stems("en-de")
+    stems = {  # noqa: RUF012
+        "train": ("train",),
+        "dev": ("newstest2013", "dev"),
+        "test": ("newstest2014", "test"),
+    }
     split_names = {"newstest2013": "dev", "newstest2014": "test"}  # noqa: RUF012
     tfds_config = "wmt14_translate/de-en"
 
@@ -73,5 +69,4 @@ class Wmt14Enfr(Wmt14Ende):
 
     vocabulary_size = 32_000
     sides = ("en", "fr")
-    stems = _stems("en-fr")
     tfds_config = "wmt14_translate/fr-en"

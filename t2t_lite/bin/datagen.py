@@ -20,7 +20,9 @@ from t2t_lite.text import cleaning
 
 if TYPE_CHECKING:
     from t2t_lite.data import data_dir, engine
+    from t2t_lite.data import problem as problems
 
+_MAX_SHOWN = 10  # files that were not read
 FLAGS = command.new_flags()
 command.define_strings(
     FLAGS,
@@ -61,7 +63,7 @@ def _generate() -> None:
     if remote.is_remote(FLAGS.data_dir):
         names = [*(entry["name"] for entry in made.files()), manifest.file_name(problem.base_name)]
         remote.send(FLAGS.data_dir, names, FLAGS.tmp_dir)
-    for line in _summary(made):
+    for line in [*_summary(made), *(_unread(problem, raw_dir) if raw_dir else [])]:
         print(line)
     downloads = generate.download_dir(data_dir, FLAGS.tmp_dir) / "downloads"
     size = sum(path.stat().st_size for path in downloads.glob("*") if path.is_file())
@@ -107,7 +109,7 @@ def _summary(made: "data_dir.Data") -> list[str]:
             )
         if entry.get("not_utf8"):
             line += f", {entry['not_utf8']:,} with bytes that are not UTF-8 (replaced)"
-        lines.append(line)
+        lines += [line, *(f"  {n:,} pairs: {name}" for name, n in entry.get("files", {}).items())]
     fit = made.vocabulary_file
     line = (
         f"vocabulary: {fit['size']:,} entries, {fit['subwords_per_word']:.2f} subwords a word, "
@@ -115,7 +117,23 @@ def _summary(made: "data_dir.Data") -> list[str]:
     )
     if fit["size"] < made.options["vocab_size"]:
         line += f" (the text supports no more; {made.options['vocab_size']:,} were asked for)"
-    return [*lines, line, f"complete: {FLAGS.data_dir}"]
+    remarks = [f"warning: {remark}" for remark in made.splits["train"].get("remarks", [])]
+    return [*lines, line, *remarks, f"complete: {FLAGS.data_dir}"]
+
+
+def _unread(problem: "problems.Problem", raw_dir: str) -> list[str]:
+    """Return a line with what lies in raw_dir, or beside a file that was read, and was not."""
+    used = {pathlib.Path(path).absolute() for path in problem.raw_files(raw_dir)}
+    folders = {pathlib.Path(raw_dir).absolute(), *(path.parent for path in used)}
+    used.update([parent for path in used for parent in path.parents])
+    unread = sorted(
+        path.name
+        for folder in folders
+        for path in folder.iterdir()
+        if path not in used and not path.name.startswith(".")
+    )
+    shown = ", ".join(unread[:_MAX_SHOWN]) + (", ..." if unread[_MAX_SHOWN:] else "")
+    return [f"not read: {shown}"] if unread else []
 
 
 if __name__ == "__main__":

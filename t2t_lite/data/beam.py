@@ -137,7 +137,7 @@ def _absolute(job: spill.Job) -> spill.Job:
 
 def _encode(numbered: tuple[int, reader.Place], job: spill.Job, model_bytes: bytes) -> None:
     chunk, place = numbered
-    spill.encode_chunk(job, chunk, *reader.read(place), model_bytes=model_bytes)
+    spill.encode_chunk(job, chunk, *reader.read(place)[:3], model_bytes=model_bytes)
 
 
 def _gather(shard: int, job: spill.Job) -> None:

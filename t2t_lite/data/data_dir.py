@@ -95,16 +95,22 @@ class Data:
     def train_lengths(self, max_length: int) -> np.ndarray:
         """Return the lengths of the training pairs that have at most `max_length` tokens a side."""
         table = self.lengths("train")
+        is_certain = (table[:, :2] <= max_length).all(axis=1).any()  # the others are rounded
         if self.splits["train"].get("lengths_sampled"):
             table = np.concatenate([table, [[max_length, max_length, 1]]])
         table = table[~lengths.is_too_long(table, max_length)]
         table[:, :2] = np.minimum(table[:, :2], max_length)
-        if not len(table):
+        if not len(table) or not (is_certain or self._has_pair(max_length)):
             raise errors.UserError(
                 f"{self.folder}: no training pair of {self.problem.name} has at most "
                 f"max_length={max_length} tokens a side"
             )
         return table
+
+    def _has_pair(self, max_length: int) -> bool:
+        """Return whether any training pair has at most `max_length` tokens a side, exactly."""
+        pairs = shards.read_examples(self.shards("train"))
+        return any(max(map(len, pair.values())) <= max_length for pair in pairs)
 
     def bucket_sizes(self, *, max_length: int, max_buckets: int) -> list[tuple[int, int]]:
         """Return the (source, target) lengths of the training's buckets, chosen once."""

@@ -31,7 +31,7 @@ class Processes:
         """Spill every chunk that is not there yet."""
         missing = set(spill.missing_chunks(job))
         if missing:
-            tasks = ((job, i, *chunk) for i, chunk in enumerate(read.chunks()) if i in missing)
+            tasks = ((job, i, *chunk[:3]) for i, chunk in enumerate(read.chunks()) if i in missing)
             encode = functools.partial(spill.encode_chunk, model_bytes=model_bytes)
             self._run("encode", encode, tasks, len(missing), job.num_chunks)
 

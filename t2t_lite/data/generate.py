@@ -9,6 +9,7 @@ use to anyone.
 
 import collections
 import contextlib
+import copy
 import dataclasses
 import functools
 import itertools
@@ -24,10 +25,11 @@ import numpy as np
 from t2t_lite import errors, locks, machine
 from t2t_lite.data import data_dir as data_dirs
 from t2t_lite.data import engine as engines
-from t2t_lite.data import lengths, manifest, resuming, shards, spill
+from t2t_lite.data import lengths, manifest, remarks, resuming, shards, spill
 from t2t_lite.data import options as generator_options
 from t2t_lite.data import problem as problems
 from t2t_lite.data import reader as readers
+from t2t_lite.data import survey as surveys
 from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.text import any_vocabulary, sentencepiece_vocabulary, text_files, vocabulary
 from t2t_lite.text import cleaning as cleanings
@@ -66,11 +68,14 @@ def generate(
     data_dir = pathlib.Path(data_dir)
     given = _given_vocabulary(options.vocab_from, problem) if options.vocab_from else None
     vocab_size = given.vocab.targets.size if given else options.vocab_size
+    if options.columns:
+        problem = _with_columns(problem, options.columns)
     request = {
         "options": {
             "vocab_size": vocab_size or problem.vocabulary_size,
             "random_seed": options.random_seed,
             **({"vocabulary": given.vocab.fingerprint} if given else {}),
+            **options.not_default(),
             **dataclasses.asdict(cleaning),
         },
         "raw_files": manifest.file_entries(problem.raw_files(raw_dir)),
@@ -99,14 +104,16 @@ def generate(
                 return existing
         resuming.begin(problem, data_dir, work_dir, request, overwrite=options.overwrite)
         with _undone_by_a_mistake(work_dir):
-            plan, model_bytes = _plan(engine, read, work_dir, data_dir, given, request, progress)
+            plan, model_bytes = _plan(
+                engine, read, work_dir, data_dir, given, request, options, progress
+            )
         vocab = any_vocabulary.from_bytes(model_bytes)
         read.chunk_pairs = plan["chunk_pairs"]
         job = spill.Job(
             work_dir=work_dir,
             data_dir=data_dir,
             base_name=problem.base_name,
-            num_chunks=-(-plan["pairs"] // plan["chunk_pairs"]),
+            num_chunks=plan["chunks"],
             num_shards=plan["num_shards"],
             seed=options.random_seed,
             cleaning=cleaning,
@@ -116,7 +123,7 @@ def generate(
             _refuse_change(job, plan["pairs"], request, problem.raw_files(raw_dir))
             _refuse_nothing(job)
         engine.gather(job)
-        finished = _finish(job, read, vocab, request, given.name if given else None)
+        finished = _finish(job, read, vocab, plan, given.name if given else None)
         # Without its plan what is left of the work, if this is killed, is not gone on with.
         (work_dir / "plan.json").unlink()
         shutil.rmtree(work_dir)
@@ -146,8 +153,21 @@ def _given_vocabulary(vocab_from: str, problem: problems.Problem) -> _Given:
             f"{vocab_from} cuts each side by itself: give files with the sides in each "
             "other's place"
         )
-    name = f"vocab.{problem.base_name}.{run.run.vocabulary.removeprefix('vocab.')}"
-    return _Given(name, vocab)
+    ending = ".".join(run.run.vocabulary.split(".")[-2:])  # without its own problem's name
+    return _Given(f"vocab.{problem.base_name}.{ending}", vocab)
+
+
+def _with_columns(problem: problems.Problem, columns: str) -> problems.Problem:
+    """Return the problem that reads these columns of tables; UserError where it reads none."""
+    if not isinstance(problem, problems.ParallelTextProblem):
+        raise errors.UserError(f"{problem.name} reads no tables: leave out --columns")
+    problem = copy.copy(problem)
+    problem.columns = tuple(column.strip() for column in columns.split(","))
+    if len(problem.columns) != 2:
+        raise errors.UserError(
+            f"--columns are two, the source's and the target's, as in 3,4; got {columns!r}"
+        )
+    return problem
 
 
 def _engine(
@@ -220,6 +240,7 @@ def _plan(
     data_dir: pathlib.Path,
     given: _Given | None,
     request: dict[str, Any],
+    options: generator_options.GeneratorOptions,
     progress: engines.Progress,
 ) -> tuple[dict[str, Any], bytes]:
     """Count the pairs and learn a vocabulary if none is given; or read what an earlier run left.
@@ -229,7 +250,7 @@ def _plan(
     plan_path, model_path = work_dir / "plan.json", work_dir / "vocabulary.model"
     if plan_path.exists():
         return json.loads(plan_path.read_text()), model_path.read_bytes()
-    _check_other_splits(read)
+    dev = _check_other_splits(read)
     survey = engine.survey(read, request["options"]["random_seed"] + 1)
     survey.check(read.problem.base_name)
     if given:
@@ -237,8 +258,14 @@ def _plan(
         _refuse_unknown(survey.symbols, given.vocab)
     else:
         progress("learn vocabulary", 0, 0)
-        size, symbols = request["options"]["vocab_size"], sorted(survey.symbols)
-        model = sentencepiece_vocabulary.train(survey.sentences(), size, symbols=symbols)
+        symbols = dict.fromkeys([*options.symbols(), *sorted(survey.symbols)])
+        model = sentencepiece_vocabulary.train(
+            survey.sentences(),
+            request["options"]["vocab_size"],
+            symbols=list(symbols),
+            character_coverage=options.character_coverage,
+            split_digits=options.split_digits,
+        )
     with text_files.replacing(model_path) as file:
         file.write(model)
     resuming.clear(read.problem, data_dir)
@@ -246,6 +273,9 @@ def _plan(
     plan = {
         "request": request,
         "pairs": pairs,
+        "chunks": survey.chunks,
+        "files": {name: count for name, _, count in survey.in_order()},
+        "remarks": remarks.of_sides(survey, dev),
         "num_shards": _num_shards(pairs),
         "chunk_pairs": read.chunk_pairs,
     }
@@ -269,14 +299,26 @@ def _num_shards(pairs: int) -> int:
     return max(min(MAX_SHARDS, -(-pairs // _PAIRS_PER_SHARD)), -(-pairs // _MAX_PAIRS_PER_SHARD))
 
 
-def _check_other_splits(read: readers.Reader) -> None:
-    """Raise UserError if a dev or test split has no text, before the long first pass."""
+def _check_other_splits(read: readers.Reader) -> list[problems.Sample]:
+    """Return the samples of dev. Raises UserError if a dev or test split has no text or is not
+    UTF-8, before the long first pass."""
+    dev: list[problems.Sample] = []
     for split in read.splits:
-        if split != "train" and not any(list(map(_has_text, read.samples(split)))):
+        if split == "train":
+            continue
+        samples = list(read.samples(split))
+        if not any(map(_has_text, samples)):
             raise errors.UserError(
                 f"{read.problem.base_name} has no {split} pair with text on both sides: expected "
                 "at least one"
             )
+        surveys.refuse_not_utf8(read.problem.base_name, split, _not_utf8(samples), len(samples))
+        dev = samples if split == "dev" else dev
+    return dev
+
+
+def _not_utf8(samples: Sequence[problems.Sample]) -> int:
+    return sum(text_files.REPLACEMENT in one["inputs"] + one["targets"] for one in samples)
 
 
 def _has_text(sample: problems.Sample) -> bool:
@@ -318,21 +360,28 @@ def _refuse_nothing(job: spill.Job) -> None:
 
 
 def _finish(
-    job: spill.Job, read: readers.Reader, vocab, request: dict[str, Any], name: str | None
+    job: spill.Job, read: readers.Reader, vocab, plan: dict[str, Any], name: str | None
 ) -> data_dirs.Data:
     """Write the vocabulary (`name`: of one that was given), the other splits and, last of all, the
     manifest."""
+    request = plan["request"]
     vocab_size = request["options"]["vocab_size"]
     vocab_path = job.data_dir / (name or read.problem.vocabulary_file(vocab_size))
     with text_files.replacing(vocab_path) as file:
         file.write(vocab.model_bytes)
     counts, dropped = _chunk_totals(job)
-    train = _train_entry(job, counts, dropped)
+    train = {**_train_entry(job, counts, dropped), "files": plan["files"]}
+    others = {}
+    held_out: dict[str, list[tuple[bytes, bytes]]] = {}
+    for split in read.splits:
+        if split != "train":
+            others[split], held_out[split] = _write_split(job, read, vocab, split)
+    train["remarks"] = plan["remarks"] + remarks.of_pairs(job, held_out, counts["pairs"])
     finished = data_dirs.Data(
         problem=read.problem,
         folder=job.data_dir,
         vocabulary_file=_vocabulary_entry(counts, vocab_path, vocab),
-        splits={"train": train, **_write_other_splits(job, read, vocab)},
+        splits={"train": train, **others},
         **request,
     )
     finished.check_files(hashes=True)
@@ -375,40 +424,42 @@ def _chunk_reports(job: spill.Job) -> Iterator[dict[str, Any]]:
     return (json.loads(spill.chunk_report(job, i).read_text()) for i in range(job.num_chunks))
 
 
-def _write_other_splits(job: spill.Job, read: readers.Reader, vocab) -> dict[str, dict[str, Any]]:
-    """Write dev and test splits in their own order: one shard, and the raw text for scoring."""
-    entries = {}
-    for split in read.splits:
-        if split == "train":
-            continue
-        every = list(read.samples(split))
-        samples = [sample for sample in every if sample.get("reference") != ""]
-        sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
-        # Their lines stay line for line the same text, so of one without end the ids are cut.
-        cut = [[text[: cleanings.MAX_CHARACTERS] for text in side] for side in sides]
-        rows = vocab.encode_batch(cut[0]), vocab.targets.encode_batch(cut[1])
-        ids = [[[*one, vocabulary.EOS_ID] for one in side] for side in rows]
-        path = job.data_dir / shards.name(job.base_name, split, 0, 1)
-        shards.write(path, [shards.example(*pair) for pair in zip(*ids)])
-        text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]
-        references = [sample.get("reference", sample["targets"]) for sample in samples]
-        for text_path, side in zip(text, (sides[0], references)):
-            text_files.write_lines(text_path, side)
-        tokens = [np.array([len(one) for one in side], np.int64) for side in ids]
-        entries[split] = {
-            "pairs": len(samples),
-            "source_tokens": int(tokens[0].sum()),
-            "target_tokens": int(tokens[1].sum()),
-            "text": [manifest.file_entry(text_path) for text_path in text],
-            "shards": [{**manifest.file_entry(path), "records": len(samples)}],
-            "lengths": lengths.histogram(*tokens),
-        }
-        overlong = [i for i, pair in enumerate(zip(*sides), 1) if cleanings.is_overlong(*pair)]
-        if overlong:
-            entries[split]["overlong"] = overlong[:_MAX_NAMED]
-        if len(samples) < len(every):
-            entries[split]["dropped"] = {"empty": len(every) - len(samples)}
-    return entries
+def _write_split(
+    job: spill.Job, read: readers.Reader, vocab, split: str
+) -> tuple[dict[str, Any], list[tuple[bytes, bytes]]]:
+    """Write a dev or test split in its own order: one shard, and the raw text for scoring.
+
+    Return its entry, and its records as they are and with sides swapped.
+    """
+    every = list(read.samples(split))
+    samples = [sample for sample in every if sample.get("reference") != ""]
+    sides = [[sample[key] for sample in samples] for key in ("inputs", "targets")]
+    # Their lines stay line for line the same text, so of one without end the ids are cut.
+    cut = [[text[: cleanings.MAX_CHARACTERS] for text in side] for side in sides]
+    rows = vocab.encode_batch(cut[0]), vocab.targets.encode_batch(cut[1])
+    ids = [[[*one, vocabulary.EOS_ID] for one in side] for side in rows]
+    records = [(shards.example(*pair), shards.example(*pair[::-1])) for pair in zip(*ids)]
+    path = job.data_dir / shards.name(job.base_name, split, 0, 1)
+    shards.write(path, [record for record, _ in records])
+    text = [job.data_dir / name for name in manifest.text_names(job.base_name, split)]
+    references = [sample.get("reference", sample["targets"]) for sample in samples]
+    for text_path, side in zip(text, (sides[0], references)):
+        text_files.write_lines(text_path, side)
+    tokens = [np.array([len(one) for one in side], np.int64) for side in ids]
+    overlong = [i for i, pair in enumerate(zip(*sides), 1) if cleanings.is_overlong(*pair)]
+    entry = {
+        "pairs": len(samples),
+        "not_utf8": _not_utf8(samples),
+        "source_tokens": int(tokens[0].sum()),
+        "target_tokens": int(tokens[1].sum()),
+        "text": [manifest.file_entry(text_path) for text_path in text],
+        "shards": [{**manifest.file_entry(path), "records": len(samples)}],
+        "lengths": lengths.histogram(*tokens),
+        "files": readers.file_counts(samples),
+        **({"overlong": overlong[:_MAX_NAMED]} if overlong else {}),
+        **({"dropped": {"empty": len(every) - len(samples)}} if len(samples) < len(every) else {}),
+    }
+    return entry, records
 
 
 def _vocabulary_entry(counts: dict[str, int], path: pathlib.Path, vocab) -> dict[str, Any]:

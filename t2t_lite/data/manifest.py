@@ -55,7 +55,8 @@ def write(path: pathlib.Path, fields: dict[str, Any]) -> None:
     head = {"format": FORMAT, "sha256": _checksum(fields)}
     text = json.dumps({**head, **fields}, indent=1, ensure_ascii=False)
     # numbers of one list, e.g. a row of the histogram, on one line
-    text = re.sub(r"\[[\s\d,]+\]", lambda row: re.sub(r"\s+", "", row.group()), text)
+    # (a string has no line break, so no list in a string begins so)
+    text = re.sub(r"\[\n[\s\d,]+\]", lambda row: re.sub(r"\s+", "", row.group()), text)
     with text_files.replacing(path) as file:
         file.write(text.encode("utf-8") + b"\n")
 

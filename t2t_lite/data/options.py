@@ -1,8 +1,11 @@
 """How a problem's data are made (no TensorFlow: `--help` shows these at once)."""
 
 import dataclasses
+from typing import Any
 
 from t2t_lite import errors, fields
+
+_OF_VOCABULARY = ("character_coverage", "user_defined_symbols", "split_digits")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -15,6 +18,22 @@ class GeneratorOptions:
     vocab_from: str | None = fields.option(
         None,
         "An output_dir. Use its vocabulary instead of learning one: to train its model further.",
+    )
+    character_coverage: float = fields.option(
+        0.99995,
+        "Share of the text's characters that the vocabulary has; rarer ones are spelt in bytes. "
+        "0.9995 for Chinese, Japanese and other scripts of thousands of characters.",
+        above=0,
+        at_most=1,
+    )
+    user_defined_symbols: str = fields.option(
+        "", "Symbols that are never cut, e.g. placeholders and labels of languages: <nl>,<2de>."
+    )
+    split_digits: bool = fields.option(False, "Make each digit a subword of its own.")
+    columns: str = fields.option(
+        "",
+        "Numbers or names of source and target in tables of more than two columns (.tsv, .csv, "
+        ".jsonl), e.g. 3,4 or en,de.",
     )
     num_workers: int | None = fields.option(
         None, "Number of processes. Default: the number of cores.", at_least=1
@@ -34,7 +53,20 @@ class GeneratorOptions:
 
     def __post_init__(self) -> None:
         fields.check(self)
-        if self.vocab_from and self.vocab_size is not None:
+        asked = [name for name in ("vocab_size", *_OF_VOCABULARY) if self._is_changed(name)]
+        if self.vocab_from and asked:
             raise errors.UserError(
-                "--vocab_size is that of --vocab_from's vocabulary: leave one of the two out"
+                f"--{asked[0]} is that of --vocab_from's vocabulary: leave one of the two out"
             )
+
+    def symbols(self) -> list[str]:
+        """Return `user_defined_symbols` one by one."""
+        return [symbol for symbol in self.user_defined_symbols.split(",") if symbol]
+
+    def not_default(self) -> dict[str, Any]:
+        """Return the options, of those that change the data, that are not the defaults."""
+        names = [*_OF_VOCABULARY, "columns"]
+        return {name: getattr(self, name) for name in names if self._is_changed(name)}
+
+    def _is_changed(self, name: str) -> bool:
+        return getattr(self, name) != fields.by_name(type(self))[name].default

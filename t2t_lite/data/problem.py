@@ -14,6 +14,7 @@ A problem of one's own is a class:
 """
 
 import copy
+import functools
 import os
 import pathlib
 import re
@@ -22,10 +23,11 @@ from typing import Any, Self
 
 from t2t_lite import errors, registry
 from t2t_lite.parsing import trees as tree_forms
-from t2t_lite.text import bitexts, text_files
+from t2t_lite.text import bitexts, corpora, weights
 
 Directory = str | os.PathLike[str] | None
-# {"inputs": ..., "targets": ...}, and "reference" where what is scored is not the targets' text
+# {"inputs": ..., "targets": ...}; "reference" where what is scored is not the targets' text, "file"
+# where samples are counted by the files that they are from
 Sample = dict[str, str]
 
 
@@ -153,15 +155,19 @@ class ParsingProblem(Problem):
 class ParallelTextProblem(TranslationProblem):
     """Reads what lies in raw_dir as parallel text, in any form that `bitexts` knows.
 
-    For `stems = {"dev": ("val",)}` and `sides = ("en", "de")` the dev split is val.en and val.de,
-    or val.tsv, ...; the first of several stems that is there counts. A subclass that names its
-    sides but no languages has the sides as languages where they are codes such as "de".
+    For `stems = {"dev": ("val",)}` and `sides = ("en", "de")` the dev split is all that is called
+    val.* or lies in a folder val: val.en and val.de, val.news.tsv, val/x.tmx, ... Where a split has
+    several stems one of them is there. A subclass that names its sides but no languages has the
+    sides as languages where they are codes such as "de". weights.tsv may say how often a corpus of
+    the training counts.
     """
 
     languages = ("en", "de")
     sides: tuple[str, str] = ("en", "de")
     stems: Mapping[str, tuple[str, ...]] = {"train": ("train",), "dev": ("dev",), "test": ("test",)}
     optional_splits: tuple[str, ...] = ()
+    # numbers or names of source and target in tables of more columns
+    columns: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any):
         super().__init_subclass__(**kwargs)
@@ -179,55 +185,69 @@ class ParallelTextProblem(TranslationProblem):
 
     def raw_files(self, raw_dir: Directory = None) -> list[pathlib.Path]:
         """Return the files of all splits; raise UserError that names the missing ones."""
-        forms = f"plain or {', '.join(text_files.SUFFIXES[1:])}; also .tsv, .tmx, .zip, .sgm"
-        splits = self.splits(raw_dir)
         if raw_dir is None:
             raise errors.UserError(
                 f"{self.base_name} reads its text from --raw_dir: give a folder with "
-                f"{', '.join(map(self.expected, splits))} ({forms})"
+                f"{', '.join(map(self.expected, self.splits()))}; a split is {corpora.FORMS}"
             )
-        if not pathlib.Path(raw_dir).is_dir():
+        folder = pathlib.Path(raw_dir)
+        if not folder.is_dir():
             raise errors.UserError(f"--raw_dir={raw_dir} is not a folder")
+        corpora.refuse_strays(folder, self.stems)
+        splits = self.splits(raw_dir)
         missing = [split for split in splits if not self.find(split, raw_dir)]
         if missing:
             raise errors.UserError(
-                f"{self.base_name}: {raw_dir} lacks {', '.join(map(self.expected, missing))} "
-                f"({forms})"
+                f"{self.base_name}: {raw_dir} lacks {', '.join(map(self.expected, missing))}; "
+                f"a split is {corpora.FORMS}"
             )
-        found = [path for split in splits for path in self.find(split, raw_dir)]
-        directions = {name for path in found if (name := bitexts.direction(path))}
-        for one in directions:
-            source, _, target = one.partition("-")
-            if self.sides == bitexts.GENERIC and (other := f"{target}-{source}") in directions:
-                raise errors.UserError(
-                    f"{raw_dir} has files from {one} and from {other}: rename them to one order, "
-                    "that from which to which you translate; their content may stay"
-                )
-        return found
+        self._weights(folder)
+        paths = [
+            path for split in splits for one in self.find(split, raw_dir) for path in one.paths
+        ]
+        return [*paths, *weights.file(folder)]
 
     def samples(
         self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None
     ) -> Iterator[Sample]:
         """Yield the pairs of the split's files."""
         self.raw_files(raw_dir)
-        for source, target in bitexts.read(self.find(split, raw_dir), self.sides):
-            yield {"inputs": source, "targets": target}
+        weight_of = self._weights(pathlib.Path(raw_dir or "")) if split == "train" else {}
+        for corpus in self.find(split, raw_dir):
+            read = functools.partial(bitexts.read, corpus, self.columns)
+            weight = weight_of.get(corpus.names[0], 1)
+            for source, target in weights.repeat(read, weight, corpus.name):
+                yield {"inputs": source, "targets": target, "file": corpus.name}
 
     def ranges(
         self, split: str, every: int, *, raw_dir: Directory = None
     ) -> list[bitexts.Range] | None:
-        """Return the ranges of plain files; None for others, and where a subclass reads its own."""
-        if type(self).samples is not ParallelTextProblem.samples:
+        """Return the ranges of one corpus of plain files; None for others, and where a subclass
+        reads its own."""
+        found = self.find(split, raw_dir)
+        is_as_it_is = type(self).samples is ParallelTextProblem.samples
+        if not is_as_it_is or len(found) != 1 or set(self._weights(raw_dir).values()) != {1}:
             return None
-        return bitexts.ranges(self.find(split, raw_dir), every)
+        return bitexts.ranges(found[0], every)
 
-    def find(self, split: str, raw_dir: Directory) -> list[pathlib.Path]:
-        """Return the one or two files of a split, [] where there are none."""
-        if raw_dir is None:
+    def find(self, split: str, raw_dir: Directory) -> list[corpora.Corpus]:
+        """Return the corpora of a split, [] where there are none."""
+        if raw_dir is None or not os.path.isdir(raw_dir):
             return []
-        files = (bitexts.find(pathlib.Path(raw_dir), s, self.sides) for s in self.stems[split])
-        return next(filter(None, files), [])
+        folder = pathlib.Path(raw_dir)
+        stems = [stem for names in self.stems.values() for stem in names]
+        told = corpora.languages(folder, stems) if self.sides == corpora.GENERIC else None
+        found = [corpora.find(folder, stem, self.sides, told) for stem in self.stems[split]]
+        found = [one for one in found if one]
+        if len(found) > 1:
+            names = " and ".join(one[0].names[0] for one in found)
+            raise errors.UserError(f"{raw_dir} has {split} several times, as {names}: leave one")
+        return found[0] if found else []
 
     def expected(self, split: str) -> str:
         """Return how the split's files are called, for a message."""
         return " and ".join(f"{self.stems[split][0]}.{side}" for side in self.sides)
+
+    def _weights(self, raw_dir: Directory) -> dict[str, float]:
+        names = [corpus.names[0] for corpus in self.find("train", raw_dir)]
+        return weights.read(pathlib.Path(raw_dir or ""), names)

@@ -25,6 +25,7 @@ from t2t_lite.data import lengths, manifest, shards
 from t2t_lite.text import any_vocabulary, cleaning, text_files, vocabulary
 
 _BATCH = 2_000  # pairs that are encoded together: their lists of ids are the peak of memory
+_MAX_CHARACTERS = 1 << 21  # of them: 2,000 pairs of 28 words have 700,000
 _INDEX = np.dtype(
     [
         ("shard", "<u2"),
@@ -70,8 +71,12 @@ def encode_chunk(
     records, rows = [], []
     orders = hash_keys(job.seed, first, len(inputs))
     places = sorted(set(range(len(inputs))).difference(overlong))
-    for start in range(0, len(places), _BATCH):
-        batch = places[start : start + _BATCH]
+    for batch in text_files.windows(
+        places,
+        _BATCH,
+        length=lambda i: len(inputs[i]) + len(targets[i]),
+        max_length=_MAX_CHARACTERS,
+    ):
         sides = [[side[i] for i in batch] for side in (inputs, targets)]
         ids = [vocab.encode_batch(sides[0]), vocab.targets.encode_batch(sides[1])]
         counts.update(_figures(vocab, sides, ids))
@@ -84,7 +89,7 @@ def encode_chunk(
             target_ids.append(vocabulary.EOS_ID)
             record = shards.example(source_ids, target_ids)
             records.append(record)
-            rows.append((i, len(source_ids), len(target_ids), *_digest(record)))
+            rows.append((i, len(source_ids), len(target_ids), *digest(record)))
     index = _index(job, orders, rows, records)
     by_shard = np.argsort(index["shard"], kind="stable")
     index = index[by_shard]
@@ -138,6 +143,12 @@ def gather_shard(job: Job, shard: int) -> None:
 def chunk_report(job: Job, chunk: int) -> pathlib.Path:
     """Return the file that says that a chunk is done."""
     return job.work_dir / f"chunk-{chunk:05d}.json"
+
+
+def chunk_digests(job: Job, chunk: int) -> np.ndarray:
+    """Return the first number of each pair's digest in a chunk that is spilled."""
+    path = chunk_report(job, chunk).with_suffix(".npy")
+    return np.array(np.load(path, mmap_mode="r")["digest"][:, 0])
 
 
 def shard_report(job: Job, shard: int) -> pathlib.Path:
@@ -195,9 +206,10 @@ def _index(job: Job, orders: np.ndarray, rows: list, records: list) -> np.ndarra
     return index
 
 
-def _digest(record: bytes) -> tuple[int, int]:
-    digest = hashlib.blake2b(record, digest_size=16).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def digest(record: bytes) -> tuple[int, int]:
+    """Return a hash of a record's content, in two numbers."""
+    hashed = hashlib.blake2b(record, digest_size=16).digest()
+    return int.from_bytes(hashed[:8], "little"), int.from_bytes(hashed[8:], "little")
 
 
 def _figures(vocab: vocabulary.Vocabulary, sides, ids) -> dict[str, int]:

@@ -7,7 +7,8 @@ possible one, so the sample is the same whatever the order and parts in which th
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
+import types
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -35,6 +36,9 @@ class Survey:
     seed: int
     symbolic_targets: bool
     pairs: int = 0
+    chunks: int = 0
+    # number of the first pair of each file, and how many are from it
+    files: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     has_text: bool = False  # whether any pair has it on both sides
     broken: int = 0  # pairs with bytes that are not UTF-8
     symbols: set[str] = dataclasses.field(default_factory=set)
@@ -43,9 +47,18 @@ class Survey:
     sample: list[tuple[int, int, str, str]] = dataclasses.field(default_factory=list)
     size: int = 0  # characters of the sample
 
-    def add(self, first: int, inputs: Sequence[str], targets: Sequence[str]) -> None:
-        """Take in the pairs number `first`, first + 1, ... of the corpus."""
+    def add(
+        self,
+        first: int,
+        inputs: Sequence[str],
+        targets: Sequence[str],
+        files: Mapping[str, int] = types.MappingProxyType({}),
+    ) -> None:
+        """Take in a chunk: the pairs number `first`, first + 1, ... of the corpus."""
         self.pairs += len(inputs)
+        self.chunks += 1
+        starts = itertools.accumulate(files.values(), initial=first)
+        self._add_files({name: (start, files[name]) for name, start in zip(files, starts)})
         self.has_text |= any(a.strip() and b.strip() for a, b in zip(inputs, targets))
         self.broken += sum(text_files.REPLACEMENT in a + b for a, b in zip(inputs, targets))
         overlong = set(
@@ -77,6 +90,8 @@ class Survey:
     def merge(self, other: "Survey") -> None:
         """Add the survey of another part of the same corpus."""
         self.pairs += other.pairs
+        self.chunks += other.chunks
+        self._add_files(other.files)
         self.has_text |= other.has_text
         self.broken += other.broken
         self.symbols |= other.symbols
@@ -87,6 +102,12 @@ class Survey:
         """Return the sample's sentences in the order of the corpus."""
         return [text for _, _, *sides in sorted(self.sample) for text in sides]
 
+    def in_order(self) -> list[tuple[str, int, int]]:
+        """Return each file with the number of its first pair and how many it has, in order."""
+        return sorted(
+            ((name, *place) for name, place in self.files.items()), key=lambda one: one[1]
+        )
+
     def check(self, name: str) -> None:
         """Raise UserError if there is nothing to learn from or the text is not UTF-8."""
         if not self.pairs:
@@ -95,11 +116,12 @@ class Survey:
             raise errors.UserError(
                 f"{name} has no train pair with text on both sides: expected at least one"
             )
-        if 2 * self.broken > self.pairs:
-            raise errors.UserError(
-                f"{self.broken:,} of {self.pairs:,} training pairs of {name} are not UTF-8: "
-                "convert the text, as with iconv -f LATIN1 -t UTF-8"
-            )
+        refuse_not_utf8(name, "training", self.broken, self.pairs)
+
+    def _add_files(self, files: Mapping[str, tuple[int, int]]) -> None:
+        for name, (first, count) in files.items():
+            old_first, old_count = self.files.get(name, (first, 0))
+            self.files[name] = min(first, old_first), old_count + count
 
     def _extend(self, pairs: Iterable[tuple[int, int, str, str]]) -> None:
         for pair in pairs:
@@ -113,6 +135,15 @@ class Survey:
             self.limit = limit
             self.sample = [pair for pair in self.sample if pair[1] <= limit]
             self.size = sum(map(_characters, self.sample))
+
+
+def refuse_not_utf8(name: str, split: str, broken: int, pairs: int) -> None:
+    """Raise UserError where more than half of a split's pairs are not UTF-8."""
+    if 2 * broken > pairs:
+        raise errors.UserError(
+            f"{broken:,} of {pairs:,} {split} pairs of {name} are not UTF-8: convert the text, as "
+            "with iconv -f LATIN1 -t UTF-8"
+        )
 
 
 def _characters(pair: tuple[int, int, str, str]) -> int:

@@ -22,7 +22,8 @@ from t2t_lite import errors
 from t2t_lite.parsing import trees
 from t2t_lite.text import text_files
 
-SUFFIXES = (".mrg", ".tree", ".trees", ".txt", ".ptb")  # of a file of trees, before .gz or the like
+# of a file of trees, before .gz or the like
+SUFFIXES = (".mrg", ".tree", ".trees", ".txt", ".ptb", ".clean")
 ARCHIVES = (".tgz", ".tar.gz", ".tar")
 
 
@@ -53,7 +54,9 @@ def find(folder: str | os.PathLike[str]) -> list[File]:
 
     Links to folders are followed. Raises UserError for a file that cannot be read in its archive.
     """
-    return sorted(file for path in _paths(pathlib.Path(folder)) for file in files_of(path))
+    return sorted(
+        file for path in text_files.below(pathlib.Path(folder)) for file in files_of(path)
+    )
 
 
 def files_of(path: pathlib.Path) -> list[File]:
@@ -89,18 +92,6 @@ def _trees(file: File, lines: Iterable[str]) -> Iterator[trees.Tree | None]:
     lines = (line.replace("\u2581", "_") for line in lines)
     for tree in trees.read(lines, name=str(file)):
         yield trees.clean(tree)
-
-
-def _paths(folder: pathlib.Path, above: tuple[str, ...] = ()) -> Iterator[pathlib.Path]:
-    """Yield the files below a folder; a link to a folder above it is not followed."""
-    real = os.path.realpath(folder)
-    if real in above:
-        return
-    for path in sorted(folder.iterdir()):
-        if path.is_dir():
-            yield from _paths(path, (*above, real))
-        elif path.is_file():
-            yield path
 
 
 def _is_tree_file(name: str) -> bool:

@@ -2,16 +2,14 @@
 
     two files, a sentence a line                 train.en  train.de
     two files of SGML segments (WMT's sets)      newstest2014-src.en.sgm  newstest2014-ref.de.sgm
-    one file, tab-separated                      train.tsv
+    one table, by tabs, as CSV or JSON Lines     train.tsv  train.csv  train.jsonl
     one file of translation units (TMX)          train.tmx
     one archive of two files (OPUS's "Moses")    train.zip
 
-each plain or compressed. The name may tell the languages, as in train.en-de.tmx, train.en-de.zip,
-or train.en-de.en and train.en-de.de: GENERIC sides are then these, in this order. Nothing is left
-out here: where a translation unit lacks a language its side is empty, and the generator counts it.
+each plain or compressed; `corpora` finds them. Nothing is left out here: where a translation unit
+lacks a language its side is empty, and the generator counts it.
 """
 
-import glob
 import html
 import itertools
 import os
@@ -23,7 +21,7 @@ from typing import IO, NamedTuple
 from xml.etree import ElementTree
 
 from t2t_lite import errors
-from t2t_lite.text import text_files
+from t2t_lite.text import corpora, tables, text_files
 
 Pairs = Iterator[tuple[str, str]]
 
@@ -33,78 +31,31 @@ _ENDLESS = re.compile(r"&#[0-9]{1000,};?")
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-GENERIC = ("source", "target")
-_LANGUAGES = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z]+)?)-([A-Za-z]{2,3}(?:_[A-Za-z]+)?)")
 # The limits of one translation unit, for the sake of memory: bytes, and nested elements.
 _MAX_UNIT = 1 << 26
 _MAX_DEPTH = 100
 
 
-def find(directory: pathlib.Path, stem: str, sides: tuple[str, str]) -> list[pathlib.Path]:
-    """Return the one or two files of a folder that hold `stem`, or [] where some are missing.
+def read(corpus: corpora.Corpus, columns: Sequence[str] = ()) -> Pairs:
+    """Yield the (source, target) pairs of a corpus, streaming.
 
-    Raises UserError where it is there in several forms or in several pairs of languages.
+    `columns` are names or numbers, from 1, of the source's and the target's column in a table that
+    has more than two.
     """
-    named = _named(directory, stem, sides)
-    if len(named) > 1:
-        raise errors.UserError(
-            f"{directory} has {stem} in several languages, {', '.join(sorted(named))}: leave one"
-        )
-    found = []
-    for full_stem, own_sides in {stem: sides, **named}.items():
-        names = [[f"{full_stem}.{side}{suffix}" for side in own_sides] for suffix in ("", ".sgm")]
-        names += [[full_stem + suffix] for suffix in (".tsv", ".tmx", ".zip")]
-        for one in names:
-            paths = [path for name in one if (path := text_files.find(directory, name))]
-            if len(paths) == len(one):
-                found.append(paths)
-    if len(found) > 1:
-        raise errors.UserError(
-            f"{directory} has {stem} several times, in "
-            f"{' and in '.join(paths[0].name for paths in found)}: leave one"
-        )
-    return found[0] if found else []
-
-
-def direction(path: pathlib.Path) -> str | None:
-    """Return "en-de" for train.en-DE.zip, None where the name has no languages."""
-    return next(filter(_LANGUAGES.fullmatch, path.name.lower().split(".")), None)
-
-
-def _named(
-    directory: pathlib.Path, stem: str, sides: tuple[str, str]
-) -> dict[str, tuple[str, str]]:
-    """Return {"train.en-de": ("en", "de")} where there are files of that name that fit the sides.
-
-    The name of a TSV file has no languages, since its columns have an order already.
-    """
-    stems = {}
-    for path in directory.glob(f"{glob.escape(stem)}.*-*.*"):
-        name, _, suffix = text_files.plain_name(path.name).rpartition(".")
-        pair = _LANGUAGES.fullmatch(name.removeprefix(f"{stem}."))
-        if pair and (suffix in ("tmx", "zip") or suffix in pair.groups()):
-            languages = pair[1], pair[2]
-            if sides == GENERIC or set(sides) == set(languages):
-                stems[name] = languages if sides == GENERIC else sides
-    return stems
-
-
-def read(paths: Sequence[pathlib.Path], sides: tuple[str, str]) -> Pairs:
-    """Yield the (source, target) pairs of the files that `find` found, streaming."""
-    names = [text_files.plain_name(path.name) for path in paths]
-    if len(paths) == 2:
-        is_sgml = any(name.endswith(".sgm") for name in names)
-        return text_files.read_pairs(*paths, read=_sgml if is_sgml else text_files.read_lines)
-    if names[0].endswith(".tsv"):
-        return _columns(paths[0])
-    pair = _LANGUAGES.fullmatch(names[0].rpartition(".")[0].rpartition(".")[2])
-    languages = (pair[1], pair[2]) if pair and sides == GENERIC else sides
-    return (_units if names[0].endswith(".tmx") else _archive)(paths[0], languages)
+    if corpus.form in corpora.TABLES:
+        return tables.read(corpus, columns)
+    if corpus.form == "tmx":
+        return _units(corpus.paths[0], corpus.sides)
+    if corpus.form == "zip":
+        return _archive(corpus.paths[0], corpus.sides)
+    is_sgml = corpus.form == "sgm"
+    return text_files.read_pairs(*corpus.paths, read=_sgml if is_sgml else text_files.read_lines)
 
 
 class Range(NamedTuple):
     """Lines of two files side by side: the first pair's number, and where they are in each file."""
 
+    name: str  # of the corpus
     first: int
     paths: tuple[str, str]
     starts: tuple[int, int]
@@ -116,23 +67,22 @@ class Range(NamedTuple):
         return sum(self.ends) - sum(self.starts)
 
 
-def ranges(paths: Sequence[pathlib.Path], every: int) -> list[Range] | None:
-    """Return ranges of `every` pairs each of the files that `find` found, in their order.
+def ranges(corpus: corpora.Corpus, every: int) -> list[Range] | None:
+    """Return ranges of `every` pairs each of a corpus, in their order.
 
     None where a range cannot be read alone: in compressed files, and in all forms but two files
     with a sentence a line. Raises UserError if one file has more lines than the other.
     """
-    names = [text_files.plain_name(path.name) for path in paths]
-    is_plain = names == [path.name for path in paths]
-    if len(paths) != 2 or not is_plain or any(name.endswith(".sgm") for name in names):
+    is_plain = all(text_files.plain_name(path.name) == path.name for path in corpus.paths)
+    if corpus.form != "lines" or not is_plain:
         return None
-    source, target = (path.resolve() for path in paths)
+    source, target = (path.resolve() for path in corpus.paths)
     sources, num_sources = text_files.line_offsets(source, every)
     targets, num_targets = text_files.line_offsets(target, every)
     if num_sources != num_targets:
         raise text_files.unequal(source, target, num_sources, num_targets)
     return [
-        Range(every * i, (str(source), str(target)), starts, ends)
+        Range(corpus.name, every * i, (str(source), str(target)), starts, ends)
         for i, (starts, ends) in enumerate(itertools.pairwise(zip(sources, targets)))
     ]
 
@@ -175,16 +125,6 @@ def segments(lines: Iterable[str], path: object) -> Iterator[str]:
 
 def _endless(path: object, segment: str) -> errors.UserError:
     return errors.UserError(f"{path}: a <seg> has no </seg>: {segment[:60]}")
-
-
-def _columns(path: pathlib.Path) -> Pairs:
-    for number, line in enumerate(text_files.read_lines(path), start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise errors.UserError(
-                f"{path}: expected 2 columns separated by a tab, line {number} has {len(columns)}"
-            )
-        yield columns[0], columns[1]
 
 
 def _archive(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
@@ -233,7 +173,8 @@ def _units(path: pathlib.Path, sides: tuple[str, str]) -> Pairs:
                     texts = _unit(element)
                     is_in_both = is_in_both or texts.keys() >= set(keys)
                     languages.update(key for key in texts if "_" not in key)
-                    yield texts.get(keys[0], ""), texts.get(keys[1], "")
+                    sources, targets = (dict.fromkeys(texts.get(key, [""])) for key in keys)
+                    yield from itertools.product(sources, targets)
                     bounded.begin()
                     if parents:
                         parents[-1].clear()  # else the whole file stays in memory
@@ -270,14 +211,30 @@ class _Bounded:
         return block
 
 
-def _unit(element: ElementTree.Element) -> dict[str, str]:
-    """Return a translation unit's texts by language; en-GB's text has the keys "en_gb" and "en"."""
-    texts = {}
+def _unit(element: ElementTree.Element) -> dict[str, list[str]]:
+    """Return a translation unit's texts by language, of which it may have several.
+
+    Those in en-GB have the keys "en_gb" and "en".
+    """
+    texts: dict[str, list[str]] = {}
     for variant in element.iterfind(".//{*}tuv"):
         language = variant.get(_LANGUAGE, variant.get("lang", "")).lower().replace("-", "_")
         segment = variant.find("{*}seg")
         if segment is not None:
-            text = "".join(segment.itertext())
-            texts[language] = text
-            texts.setdefault(language.partition("_")[0], text)
+            text = text_files.one_line("".join(_segment_text(segment)))
+            for key in dict.fromkeys([language, language.partition("_")[0]]):
+                texts.setdefault(key, []).append(text)
     return texts
+
+
+def _segment_text(element: ElementTree.Element) -> Iterator[str]:
+    """Yield the parts of a segment's text, without the codes of its layout.
+
+    bpt, ept, it, ph and ut hold what the document's own format has there, such as "<b>"; only
+    sub-flows in them, such as a footnote, are text.
+    """
+    is_code = element.tag.rpartition("}")[2] in ("bpt", "ept", "it", "ph", "ut")
+    yield "" if is_code else element.text or ""
+    for child in element:
+        yield from _segment_text(child)
+        yield "" if is_code else child.tail or ""

@@ -9,7 +9,7 @@ vocabulary lacks is spelt in bytes. `decode(encode(s)) == s` for every string s 
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sentencepiece
@@ -32,8 +32,6 @@ _SETTINGS: dict[str, Any] = {
     "normalization_rule_name": "identity",
     "remove_extra_whitespaces": False,
     "add_dummy_prefix": False,
-    # rarer characters than one in 20,000 are spelt in bytes
-    "character_coverage": 0.99995,
     # all lines are used, in their order: the caller has sampled
     "input_sentence_size": 0,
     "shuffle_input_sentence": False,
@@ -93,12 +91,20 @@ def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     return loaded
 
 
-def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -> bytes:
+def train(
+    sentences: Iterable[str],
+    size: int,
+    *,
+    symbols: Sequence[str] = (),
+    character_coverage: float = 0.99995,
+    split_digits: bool = False,
+) -> bytes:
     """Learn a model of `size` ids from sentences and return its bytes.
 
     `symbols` are strings that are always one id of their own, e.g. " (NP", the bracket of a parse
-    with the space before it; where several fit, the longest is taken. A corpus with fewer different
-    subwords gets the largest vocabulary that it supports (compare
+    with the space before it; where several fit, the longest is taken. Characters beyond
+    `character_coverage`, by default rarer than one in 20,000, are spelt in bytes. A corpus with
+    fewer different subwords gets the largest vocabulary that it supports (compare
     `SentencePieceVocabulary(model).size`). Raises UserError for an empty corpus or a size that its
     characters alone exceed.
     """
@@ -108,29 +114,35 @@ def train(sentences: Iterable[str], size: int, *, symbols: Sequence[str] = ()) -
     smallest = 3 + len(symbols) + 256 + 1  # control symbols, the user's, bytes, one to learn
     if size < smallest:
         raise errors.UserError(f"a vocabulary has at least {smallest} entries, got {size}")
+    settings = {
+        "user_defined_symbols": [symbol.replace(" ", vocabulary.SPACE) for symbol in symbols],
+        "character_coverage": character_coverage,
+        # the model's bytes are other ones where the default is given
+        **({"split_digits": True} if split_digits else {}),
+        **_SETTINGS,
+    }
     try:
-        return _train(lines, size, symbols)
+        return _train(lines, size, settings)
     except RuntimeError as error:
         reason = str(error)
     too_high = re.search(r"value <= (\d+)", reason)
     if too_high:
-        return _train(lines, int(too_high.group(1)), symbols)
+        return _train(lines, int(too_high.group(1)), settings)
     too_low = re.search(r"(\d+) vs (\d+)", reason)
     if too_low:
         raise errors.UserError(
             f"a vocabulary of {size} cannot hold the characters of this corpus: "
-            f"give at least {too_low.group(2)}"
+            f"give at least {too_low.group(2)}, or a lower --character_coverage such as 0.9995"
         )
     raise errors.UserError(f"cannot learn a vocabulary of {size}: {reason}")
 
 
-def _train(lines: Sequence[str], size: int, symbols: Sequence[str]) -> bytes:
+def _train(lines: Sequence[str], size: int, settings: Mapping[str, Any]) -> bytes:
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.Train(
         sentence_iterator=iter(lines),
         model_writer=model,
         vocab_size=size,
-        user_defined_symbols=[symbol.replace(" ", vocabulary.SPACE) for symbol in symbols],
-        **_SETTINGS,
+        **settings,
     )
     return model.getvalue()

@@ -18,12 +18,13 @@ import json
 import lzma
 import os
 import pathlib
+import re
 import secrets
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 import numpy as np
 from backports import zstd
@@ -32,6 +33,7 @@ from t2t_lite import errors
 
 REPLACEMENT = "\ufffd"  # stands for bytes that are not UTF-8
 Path = str | os.PathLike[str]
+_Item = TypeVar("_Item")
 _MAX_LINE = 1 << 26  # bytes; a small compressed file can hold a line of any length
 _OPENERS: dict[str, Callable[..., Any]] = {
     ".gz": gzip.open,
@@ -54,18 +56,17 @@ _DAMAGE = (
 )
 
 
-def find(directory: Path, name: str) -> pathlib.Path | None:
-    """Return the file `name` of a folder, plain or compressed; None if there is none.
+def below(folder: pathlib.Path, above: tuple[str, ...] = ()) -> Iterator[pathlib.Path]:
+    """Yield the files below a folder in the order of their names, without hidden ones.
 
-    Raises UserError where there are several, since one may be out of date.
+    Links to folders are followed, but for one to a folder above it.
     """
-    candidates = [pathlib.Path(directory) / (name + suffix) for suffix in SUFFIXES]
-    found = [path for path in candidates if path.is_file()]
-    if len(found) > 1:
-        raise errors.UserError(
-            f"{directory} has both {' and '.join(path.name for path in found)}: leave one"
-        )
-    return found[0] if found else None
+    real = os.path.realpath(folder)
+    if real in above:
+        return
+    for path in sorted(folder.iterdir()):
+        if not path.name.startswith("."):
+            yield from below(path, (*above, real)) if path.is_dir() else [path]
 
 
 def plain_name(name: str) -> str:
@@ -103,14 +104,26 @@ def _bounded_lines(file: IO[bytes], path: Path) -> Iterator[bytes]:
         yield line
 
 
-def windows(lines: Iterable[Any], size: int) -> Iterator[list[Any]]:
-    """Yield lists of `size` lines or other items; the last list may be shorter.
+def windows(
+    items: Iterable[_Item],
+    size: int,
+    *,
+    length: Callable[[_Item], int] = lambda item: 0,
+    max_length: int = 1,
+) -> Iterator[list[_Item]]:
+    """Yield lists of `size` lines or other items, fewer where their lengths reach `max_length`.
 
     >>> list(windows("abcde", 2))
     [['a', 'b'], ['c', 'd'], ['e']]
     """
-    lines = iter(lines)
-    while window := list(itertools.islice(lines, size)):
+    window, total = [], 0
+    for item in items:
+        window.append(item)
+        total += length(item)
+        if len(window) == size or total >= max_length:
+            yield window
+            window, total = [], 0
+    if window:
         yield window
 
 
@@ -141,6 +154,15 @@ def _is_utf16(first_line: bytes) -> bool:
     return len(even) > 3 and any(
         2 * high.count(0) > len(high) and 0 not in low for high, low in ((even, odd), (odd, even))
     )
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks; the blanks around each, as of indentation, go with it.
+
+    >>> one_line("\\n  A dog\\n  runs.\\n")
+    'A dog runs.'
+    """
+    return re.sub(r"\s*\n\s*", " ", text).strip() if "\n" in text else text
 
 
 def read_pairs(
@@ -295,6 +317,11 @@ def explain_damage(source: object) -> Iterator[None]:
         is_of_bz2 = type(error) is OSError and error.errno is None
         if not (isinstance(error, _DAMAGE) or is_of_bz2):
             raise
+        if isinstance(error, zstd.ZstdError) and "too much memory" in str(error):
+            raise errors.UserError(
+                f"{source} needs a window of more than 128 MB, as zstd --long=28 to 31 writes it: "
+                "unpack it (zstd -d --long=31) and compress it again with --long=27 or without"
+            ) from error
         raise errors.UserError(
             f"{source} is damaged or not what its suffix says: {error}"
         ) from error

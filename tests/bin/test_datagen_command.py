@@ -69,6 +69,49 @@ def test_an_imported_models_vocabulary_and_its_training(corpus, tmp_path, capsys
     train += ["--hparams=batch_tokens=100", "--problem=parallel_text", f"--data_dir={data}"]
     assert trainer.main(["t2t-lite-trainer", f"--output_dir={trained}", *train]) == 0
     assert "weights from" in "".join(capsys.readouterr())
+    # The name of the vocabulary does not grow from one model to the next.
+    assert _run(*flags[:2], f"data_dir={tmp_path / 'next'}", f"vocab_from={trained}") == 0
+    assert (tmp_path / "next" / path.name).exists()
+
+
+def test_files_are_listed_and_columns_chosen(corpus, tmp_path, capsys):
+    (corpus / "train").mkdir()
+    lines = [f"{i}\t0.5\tzwei {i}\ttwo {i}\n" for i in range(30)]
+    (corpus / "train" / "web.tsv").write_text("".join(lines))
+    (corpus / "train" / "news.csv").write_text("source,id,target\n" + "two,1,zwei\n" * 2)
+    (corpus / "weights.tsv").write_text("train/news.csv\t3\n")
+    (corpus / "notes.md").write_text("no text")
+    flags = ["problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}"]
+    assert _run(*flags, "columns=4", "num_workers=1") == 1
+    assert "--columns are two, " in capsys.readouterr().err
+    assert _run(*flags, "columns=4,3", "num_workers=1") == 0
+    out = capsys.readouterr().out
+    for line in (
+        "  201 pairs: train.source + train.target\n",
+        "  6 pairs: train/news.csv\n",
+        "  30 pairs: train/web.tsv\n",
+        "  9 pairs: dev.source.gz + dev.target.gz\n",
+        "warning: 9 of 9 dev pairs are also training pairs\n",
+        "not read: notes.md\n",
+    ):
+        assert line in out
+    assert _run(*flags, "columns=3,4") == 1
+    assert "made otherwise: columns 4,3 -> 3,4" in capsys.readouterr().err
+
+
+def test_symbols_digits_and_rare_characters(corpus, tmp_path, capsys):
+    (corpus / "train.tsv").write_text("<2de> a <nl> b ☃\tzwei <nl>\n" * 9)
+    flags = ["problem=parallel_text", f"raw_dir={corpus}", f"data_dir={tmp_path / 'data'}"]
+    more = ["user_defined_symbols=<nl>,<2de>", "split_digits", "character_coverage=0.99"]
+    assert _run(*flags, *more, "vocab_size=350", "num_workers=1") == 0
+    vocab = data_dir.read(tmp_path / "data", registry.problem("parallel_text")).vocabulary
+    texts = [vocab.pieces[token] for token in vocab.encode("<2de>number 199<nl>☃")]
+    assert {"<2de>", "<nl>", "1", "9", "<0xE2>"} < set(texts)
+    assert vocab.tokenizer().tokenize("<2de>x<nl> 19").numpy().tolist() == vocab.encode(
+        "<2de>x<nl> 19"
+    )
+    assert _run(*flags, f"vocab_from={tmp_path}", "split_digits") == 1
+    assert "--split_digits is that of --vocab_from's vocabulary" in capsys.readouterr().err
 
 
 def test_vocabularies_that_do_not_fit_are_refused(corpus, tmp_path, capsys):

@@ -1,11 +1,13 @@
 """A data_dir says what it holds, and is checked against what it says."""
 
 import json
+import random
 
+import numpy as np
 import pytest
 
 from t2t_lite import errors, registry
-from t2t_lite.data import data_dir, generate, problem
+from t2t_lite.data import data_dir, generate, lengths, problem, shards
 
 
 class Numbers(problem.TranslationProblem):
@@ -40,6 +42,31 @@ def test_text_and_lengths_are_as_the_problem_reads_them(data):
     assert reverse.text("test") == data_dir.Text(text.references, text.sources)
     assert (data.lengths("dev")[:, [1, 0, 2]] == reverse.lengths("dev")).all()
     assert data.lengths("dev")[:, 2].sum() == 6
+
+
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_pairs_just_above_max_length_are_no_training_data(tmp_path, is_sampled):
+    """Long lengths are rounded up in the histogram, so it cannot tell."""
+    text = "".join(random.Random(1).choices("abcdefghij", k=400)) + "j"
+
+    class Long(problem.TranslationProblem):
+        vocabulary_size = 280
+
+        def samples(self, split, *, raw_dir=None, tmp_dir=None):
+            yield from [{"inputs": text, "targets": "x"}] * 3
+
+    made = generate.generate(Long(), data_dir=tmp_path, num_workers=1)
+    if is_sampled:  # as those of tensor2tensor's data
+        made.splits["train"]["lengths_sampled"] = True
+    (ids, *_) = shards.read_examples(made.shards("train"))
+    length = len(ids["inputs"])
+    assert (
+        lengths.round_up(np.array([length, length - 1])).tolist()
+        == [made.lengths("train")[0, 0]] * 2
+    )
+    assert made.train_lengths(length)[0, 0] == length
+    with pytest.raises(errors.UserError, match="no training pair of long has at most max_length"):
+        made.train_lengths(length - 1)
 
 
 def test_an_unknown_split_names_those_there_are(data):

@@ -9,7 +9,7 @@ import pytest
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.data import generate, shards
+from t2t_lite.data import generate, reader, shards, spill
 from t2t_lite.data import problem as problems
 from t2t_lite.text import cleaning, text_files, vocabulary
 
@@ -60,6 +60,7 @@ def test_manifest_counts_are_those_of_the_shards(made):
     names = {entry["name"] for entry in made.files()} | {"parallel_text.manifest.json"}
     assert set(numbered_corpus.contents(made.folder)) == names
     assert made.raw_files[0]["name"] == "train.source.gz"
+    assert train["files"] == {"train.source.gz + train.target.gz": 12_500}
     assert made.vocabulary_file["size"] == 400
     assert made.vocabulary_file["subwords_per_word"] > 1
 
@@ -68,6 +69,19 @@ def test_bytes_do_not_depend_on_workers_and_chunks(made, problem, raw_dir, tmp_p
     options = {"num_workers": 3, "chunk_pairs": 3_999}
     other = numbered_corpus.generate(problem, raw_dir, tmp_path, **options)
     assert numbered_corpus.contents(other.folder) == numbered_corpus.contents(made.folder)
+
+
+def test_chunks_of_long_pairs_are_small(made, problem, raw_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "_MAX_CHARACTERS", 5_000)
+    monkeypatch.setattr(spill, "_MAX_CHARACTERS", 1_000)
+    chunks = []
+    encode = spill.encode_chunk
+    monkeypatch.setattr(
+        spill, "encode_chunk", lambda *args, **kw: chunks.append(args) or encode(*args, **kw)
+    )
+    numbered_corpus.generate(problem, raw_dir, tmp_path)
+    assert max(sum(map(len, inputs + targets)) for *_, inputs, targets in chunks) < 5_200
+    assert numbered_corpus.contents(tmp_path) == numbered_corpus.contents(made.folder)
 
 
 def test_another_seed_shuffles_otherwise(made, problem, raw_dir, tmp_path):
@@ -109,12 +123,14 @@ def test_what_a_class_yields_is_text_or_refused(tmp_path, split, text):
 
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path):
     raw_dir, data_dir = tmp_path / "raw", tmp_path / "data"
-    for name in ("02/text.txt", "03/text.txt", "04/other.txt"):
+    other = "news [1, 2].txt"  # as it is, though lists of numbers have no blanks in a manifest
+    for name in ("02/text.txt", "03/text.txt", f"04/{other}"):
         lines = [f"{name} {words}" for words, _ in numbered_corpus.pairs(200)]
         text_files.write_lines(raw_dir / name, lines)
     made = numbered_corpus.generate(Folders(), raw_dir, data_dir, vocab_size=330)
     names = [entry["name"] for entry in made.raw_files]
-    assert names == ["02/text.txt", "03/text.txt", "other.txt"]
+    assert names == ["02/text.txt", "03/text.txt", other]
+    assert numbered_corpus.generate(Folders(), raw_dir, data_dir, vocab_size=330) == made
     first, second = raw_dir / "02" / "text.txt", raw_dir / "03" / "text.txt"
     whole = first.read_bytes(), second.read_bytes()
     for changed in ((b"new\n", whole[1]), (whole[0], b"new\n"), whole[::-1]):

@@ -58,7 +58,8 @@ def test_sides_are_the_languages_where_these_are_not_named():
 
 
 def test_samples_are_read_forward_by_both(raw_dir):
-    expected = [{"inputs": "one", "targets": "eins"}, {"inputs": "two", "targets": "zwei"}]
+    texts = [{"inputs": "one", "targets": "eins"}, {"inputs": "two", "targets": "zwei"}]
+    expected = [{**one, "file": "dev.en + dev.de"} for one in texts]
     assert list(Wmt99Ende().samples("dev", raw_dir=raw_dir)) == expected
     assert list(Wmt99Ende().reversed_problem().samples("dev", raw_dir=raw_dir)) == expected
 
@@ -69,7 +70,13 @@ def test_optional_splits_are_there_or_not_and_missing_files_are_named(raw_dir):
         (raw_dir / f"news99.{side}").write_text("x\n")
     assert Wmt99Ende().splits(raw_dir) == ("train", "dev", "test")
     assert len(Wmt99Ende().raw_files(raw_dir)) == 6
-    (raw_dir / "dev.de").unlink()
+    (raw_dir / "dev.de").rename(raw_dir / "val.de")
+    with pytest.raises(
+        errors.UserError, match=r"val.de cannot be used as val: there is no file of"
+    ):
+        Wmt99Ende().raw_files(raw_dir)
+    (raw_dir / "val.de").unlink()
+    (raw_dir / "dev.en").unlink()
     with pytest.raises(errors.UserError, match=rf"{raw_dir} lacks val.en and val.de"):
         Wmt99Ende().raw_files(raw_dir)
 

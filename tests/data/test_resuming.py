@@ -123,7 +123,7 @@ def test_a_shard_that_changed_meanwhile_is_made_again(
 ):
     """Of the same size, so that only its hash tells."""
     shard = "parallel_text-train-00000-of-00002"
-    stage = (spill, "gather_shard") if when == "gathering" else (generation, "_write_other_splits")
+    stage = (spill, "gather_shard") if when == "gathering" else (generation, "_vocabulary_entry")
     original = getattr(*stage)
 
     def damage(*args):

@@ -4,6 +4,7 @@ import bz2
 import functools
 import gzip
 import lzma
+import re
 
 import pytest
 from backports import zstd
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_lite import errors
-from t2t_lite.text import bitexts, text_files
+from t2t_lite.text import bitexts, corpora, text_files
 
 _SGM = b"""\
 <srcset setid="newstest" srclang="any"><doc docid="a" sysid="src">
@@ -46,6 +47,8 @@ _PAIRS = {
     "tmx": [_TMX, _TMX, _TMX, _BOMB, *_ENCODED],
     "tmx.gz": [gzip.compress(_TMX), gzip.compress(_BOMB * 9)],
     "tsv": [_TSV],
+    "csv": [b'de;en\n"Ein ""Hund"".";A dog.\nEs regnet.;It rains.\n'],
+    "jsonl": [b'{"en": "A dog.", "de": "Ein Hund."}\n{"translation": {"en": "a", "de": ""}}\n'],
     "en de": [_TSV],
 }
 
@@ -55,11 +58,12 @@ _PAIRS = {
 def test_files_of_pairs_are_read_or_refused(folder, suffixes, data):
     chunks = [gzip.compress(b"")] if suffixes == "tmx.gz" else _CHUNKS
     damaged = data.draw(inputs.damaged(_PAIRS[suffixes], chunks=chunks))
-    paths = [folder / f"fuzzed.{suffix}" for suffix in suffixes.split()]
-    for path in paths:
-        path.write_bytes(damaged)
+    stem = re.sub(r"\W", "_", suffixes)
+    for suffix in suffixes.split():
+        (folder / f"{stem}.{suffix}").write_bytes(damaged)
+    (corpus,) = corpora.find(folder, stem, ("en", "de"))
     with inputs.answered():
-        for pair in bitexts.read(paths, ("en", "de")):
+        for pair in bitexts.read(corpus):
             assert [type(side) for side in pair] == [str, str]
 
 

@@ -136,6 +136,37 @@ def test_a_section_is_told_by_the_name_or_the_folder(tmp_path, names):
     assert len(registry.problem("wsj_parsing").raw_files(tmp_path)) == 22 * len(names)
 
 
+def test_files_of_several_sections(tmp_path):
+    """As the data of the Berkeley neural parser are called."""
+    names = {"02-21.10way": "train", "22.auto": "dev", "23.auto": "test"}
+    archives.unpacked(
+        tmp_path, {f"{name}.clean": f"(TOP {tree(of)})" for name, of in names.items()}
+    )
+    for split in names.values():
+        assert inputs("wsj_parsing", split, tmp_path) == [f"{split} is"]
+    archives.unpacked(tmp_path, {"20-22.clean": tree("both")})
+    with pytest.raises(errors.UserError, match=r"20-22.clean holds sections of several splits"):
+        inputs("wsj_parsing", "dev", tmp_path)
+
+
+def test_a_treebank_of_ones_own(tmp_path):
+    files = {"train.mrg": tree("a"), "train/x/b.trees": tree("b"), "dev.clean": tree("c")}
+    archives.unpacked(tmp_path, files)
+    each = registry.problem("treebank")
+    assert each.splits(tmp_path) == ("train", "dev")
+    assert inputs("treebank", "train", tmp_path) == ["b is", "a is"]
+    archives.write(tmp_path / "test.tgz", {"wsj/one.mrg": tree("d")})
+    assert inputs("treebank_tags", "test", tmp_path) == ["d is"]
+    for name, message in (
+        ("train2.mrg", r"train2.mrg looks like part of train .*: call it train.2.mrg"),
+        ("train/x.xml", r"x.xml is not a file of trees .* ends in .mrg"),
+    ):
+        archives.unpacked(tmp_path, {name: tree("e")})
+        with pytest.raises(errors.UserError, match=message):
+            each.raw_files(tmp_path)
+        (tmp_path / name).unlink()
+
+
 def test_wrong_sections_are_named(tmp_path):
     archives.unpacked(tmp_path, {f"{n}/wsj_{n}01.mrg": tree("a") for n in SECTIONS if n != "05"})
     with pytest.raises(errors.UserError, match="lacks section 05; expected wsj_0201"):

@@ -70,5 +70,6 @@ def test_wmt_reads_plain_text(tmp_path, shared_data):
     assert dev == {
         "inputs": "A Republican strategy to counter the re-election of Obama",
         "targets": "Eine republikanische Strategie, um der Wiederwahl von Obama entgegenzutreten",
+        "file": "newstest2013.en-de.en.gz + newstest2013.en-de.de.gz",
     }
     assert sum(1 for _ in problem.samples("test", raw_dir=tmp_path)) == 3003

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 
 from t2t_lite import errors
-from t2t_lite.text import bitexts
+from t2t_lite.text import bitexts, corpora
 
 SIDES = ("en", "de")
 PAIRS = [("Two & two.", "Zwei & zwei."), ("<No>", "<Nein>")]
@@ -16,7 +16,10 @@ SWAPPED = [(b, a) for a, b in PAIRS]
 TMX = """<?xml version="1.0" encoding="utf-8"?>
 <tmx version="1.4"><header/><body>
 <tu><tuv xml:lang="de-DE"><seg>Zwei &amp; zwei.</seg></tuv>
-    <tuv xml:lang="EN"><seg>Two <bpt>&amp;</bpt> two.</seg></tuv></tu>
+    <tuv xml:lang="EN"><seg>
+      Two <bpt i="1">&lt;b&gt;</bpt><hi>&amp;</hi><ept i="1">&lt;/b&gt;</ept>
+      two.
+    </seg></tuv></tu>
 <tu><tuv xml:lang="en"><seg>&lt;No&gt;</seg></tuv><tuv xml:lang="fr"><seg>Non</seg></tuv>
     <tuv xml:lang="de"><seg>&lt;Nein&gt;</seg></tuv></tu>
 </body></tmx>"""
@@ -42,7 +45,9 @@ def _write(folder, files):
 
 
 def _read(folder, stem="train", sides=SIDES):
-    return list(bitexts.read(bitexts.find(folder, stem, sides), sides))
+    told = corpora.languages(folder, [stem]) if sides == corpora.GENERIC else None
+    found = corpora.find(folder, stem, sides, told)
+    return [pair for corpus in found for pair in bitexts.read(corpus)]
 
 
 LINES = ["".join(f"{line}\n" for line in lines) for lines in zip(*PAIRS)]
@@ -77,11 +82,14 @@ def test_each_form_gives_the_same_pairs(tmp_path, form, is_compressed):
     [
         ({f"train.{side}.sgm": '<seg id="1">A\n' for side in SIDES}, "sgm: a <seg> has no </seg>"),
         ({f"train.{side}.sgm": "<seg>A\n<seg>B</seg>\n" for side in SIDES}, "has no </seg>: <seg"),
-        ({**PLAIN, "train.tsv": "A\tB\n"}, "several times, in train.en and in train.tsv"),
         ({**PLAIN, "train.de.gz": b""}, "has both train.de and train.de.gz: leave one"),
         ({"train.en": "a\n", "train.de": "b\nc\nd\n"}, "train.en has 1 lines, .*train.de has 3"),
         ({"train.en": "a\nb\nc\n", "train.de": "b\n"}, "train.en has 3 lines, .*train.de has 1"),
         ({"train.tsv": "a\tb\nc\n"}, "train.tsv: .* line 2 has 1"),
+        ({"train.tsv": "1\t0.5\ta\tb\n"}, r"has 4 columns \(1, 0.5, a, b\): give --columns"),
+        ({"train.csv": 'a,b\n"a,b\n'}, "line 2 is not CSV: unexpected end of data"),
+        ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en": null}\n'}, "line 2: expected an obj"),
+        ({"train.jsonl": "[1]\n"}, "line 1: expected an object with the texts en and de"),
         ({"train.tmx": TMX[:300]}, "train.tmx is not well-formed"),
         ({"train.tmx": TMX.replace("utf-8", "utf-9")}, "train.tmx is not well-formed"),
         ({"train.tmx": TMX.replace("EN", "nl").replace('"en"', '"nl"')}, "only in de, fr, nl"),
@@ -104,8 +112,8 @@ def test_units_that_were_read_leave_memory(tmp_path):
     units = ("<tu>" + rest.partition("<tu>")[0]) * count
     (tmp_path / "train.tmx").write_text(f"{head}{units}</body></tmx>")
     tracemalloc.start()
-    pairs = bitexts.read([tmp_path / "train.tmx"], SIDES)
-    assert sum(1 for _ in pairs) == count
+    (corpus,) = corpora.find(tmp_path, "train", SIDES)
+    assert sum(1 for _ in bitexts.read(corpus)) == count
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 2e6  # all units together take a thousand bytes each
@@ -118,20 +126,23 @@ def test_an_archive_of_opus_is_read_as_it_is(tmp_path):
     assert _read(tmp_path) == PAIRS
     (tmp_path / "train.zip").rename(tmp_path / "train.de-en.zip")
     assert _read(tmp_path) == PAIRS
-    assert _read(tmp_path, sides=bitexts.GENERIC) == SWAPPED
+    assert _read(tmp_path, sides=corpora.GENERIC) == SWAPPED
 
 
 def test_files_may_name_their_languages(tmp_path):
     names = {"train.de-en.tmx": TMX, "dev.de-en.en": LINES[0], "dev.de-en.de": LINES[1]}
     _write(tmp_path, names)
     for stem in ("train", "dev"):
-        for sides, expected in [(bitexts.GENERIC, SWAPPED), (SIDES, PAIRS), (SIDES[::-1], SWAPPED)]:
+        for sides, expected in [(corpora.GENERIC, SWAPPED), (SIDES, PAIRS), (SIDES[::-1], SWAPPED)]:
             assert _read(tmp_path, stem, sides) == expected
-        assert bitexts.find(tmp_path, stem, ("en", "fr")) == []
+        assert corpora.find(tmp_path, stem, ("en", "fr")) == []
     _write(tmp_path, {"train.en-fr.tmx": TMX, "test.en": "a\n"})
-    with pytest.raises(errors.UserError, match=r"several languages, train.de-en, train.en-fr"):
-        bitexts.find(tmp_path, "train", bitexts.GENERIC)
-    assert bitexts.find(tmp_path, "test", SIDES) == []  # one side alone
+    with pytest.raises(
+        errors.UserError, match=r"files from (de-en and from en-fr|en-fr and from de-)"
+    ):
+        _read(tmp_path, "train", corpora.GENERIC)
+    with pytest.raises(errors.UserError, match=r"test.en cannot be used as test: there is no file"):
+        _read(tmp_path, "test")
 
 
 def test_a_unit_without_a_language_keeps_its_place(tmp_path):
@@ -140,7 +151,50 @@ def test_a_unit_without_a_language_keeps_its_place(tmp_path):
     # a region is a language of its own only where it is asked for
     (tmp_path / "train.tmx").unlink()
     _write(tmp_path, {"train.de_de-en.tmx": TMX})
-    assert _read(tmp_path, sides=bitexts.GENERIC) == [SWAPPED[0], ("", "<No>")]
+    assert _read(tmp_path, sides=corpora.GENERIC) == [SWAPPED[0], ("", "<No>")]
+
+
+def test_a_unit_with_several_texts_of_a_language_gives_all_pairs(tmp_path):
+    variants = {"en-GB": "Colour", "en-US": "Color", "en": "Color", "de": "Farbe"}
+    texts = "".join(f'<tuv xml:lang="{x}"><seg>{text}</seg></tuv>' for x, text in variants.items())
+    _write(tmp_path, {"train.tmx": f"<tmx><tu>{texts}</tu></tmx>"})
+    assert _read(tmp_path) == [("Colour", "Farbe"), ("Color", "Farbe")]
+
+
+def test_only_codes_of_the_layout_are_no_text(tmp_path):
+    code = 'a<ph x="1">[img alt="<sub>A dog</sub>"]</ph><it>&lt;i&gt;</it> b<ut>x</ut> <hi>c</hi>'
+    text = f'<tuv xml:lang="en"><seg>{code}</seg></tuv><tuv xml:lang="de"><seg>d</seg></tuv>'
+    _write(tmp_path, {"train.tmx": f"<tmx><tu>{text}</tu></tmx>"})
+    assert _read(tmp_path) == [("aA dog b c", "d")]
+
+
+TABLES = {
+    "header of languages": ("tsv", "id\tDE\tscore\ten\n7\tZwei\t0.5\tTwo\n", ()),
+    "header of sides": ("tsv", "tgt\tsrc\nZwei\tTwo\n", ()),
+    "columns by number": ("tsv", "7\t0.5\tTwo\tZwei\n", ("3", "4")),
+    "columns by name": ("csv", "score;orig;trans\n0.5;Two;Zwei\n", ("orig", "trans")),
+    "two columns beside a choice": ("tsv", "Two\tZwei\n", ("3", "4")),
+    "header of other codes": ("tsv", "gb\tat\nTwo\tZwei\n", ()),
+    "line breaks in CSV": ("csv", 'en,de\n" Two\n",Zwei\n\n', ()),
+    "keys": ("jsonl", '{"id": 7, "de": "Zwei", "en": "Two"}\n', ()),
+    "keys by name": ("jsonl", '{"a": "Two", "b": "Zwei"}\n', ("a", "b")),
+    "nested": ("jsonl", '{"translation": {"en": "Two", "de": "Zwei"}}\n', ()),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_columns_of_tables(tmp_path, kind):
+    form, text, columns = TABLES[kind]
+    _write(tmp_path, {f"train.{form}": text})
+    (corpus,) = corpora.find(tmp_path, "train", SIDES)
+    assert list(bitexts.read(corpus, columns)) == [("Two", "Zwei")]
+
+
+def test_quotes_are_read_as_the_ending_says(tmp_path):
+    line = '"He said, ""yes"""{}Ja\n'
+    _write(tmp_path, {"train.csv": line.format(","), "dev.tsv": line.format("\t")})
+    assert _read(tmp_path) == [('He said, "yes"', "Ja")]
+    assert _read(tmp_path, "dev") == [('"He said, ""yes"""', "Ja")]
 
 
 def test_an_encrypted_archive_is_named(tmp_path):
@@ -185,12 +239,11 @@ def test_ranges_read_what_all_reads(tmp_path):
         mark + b"a\n" + mark + b"b\n\xff\n" + b"long " * 2_000_000 + b"\nend",
     ]
     for number, text in enumerate(texts):
-        paths = [tmp_path / f"{number}.en", tmp_path / f"{number}.de"]
-        for path in paths:
-            path.write_bytes(text)
-        pairs = list(bitexts.read(paths, SIDES))
+        _write(tmp_path, {f"{number}.en": text, f"{number}.de": text})
+        (corpus,) = corpora.find(tmp_path, str(number), SIDES)
+        pairs = list(bitexts.read(corpus))
         for every in (1, 2, 3, 100):
-            ranges = bitexts.ranges(paths, every)
+            ranges = bitexts.ranges(corpus, every)
             assert ranges is not None
             assert [place.first for place in ranges] == list(range(0, len(pairs), every))
             sides = [bitexts.read_range(place) for place in ranges]
@@ -198,8 +251,11 @@ def test_ranges_read_what_all_reads(tmp_path):
 
 
 def test_only_plain_files_have_ranges(tmp_path):
-    for names in (["a.en.gz", "a.de"], ["a.en.sgm", "a.de.sgm"], ["a.tsv"]):
-        assert bitexts.ranges([tmp_path / name for name in names], 2) is None
-    _write(tmp_path, {"a.en": "a\nb\n", "a.de": "a\n"})
-    with pytest.raises(errors.UserError, match=r"a\.en has 2 lines, .*a\.de has 1"):
-        bitexts.ranges([tmp_path / "a.en", tmp_path / "a.de"], 2)
+    for names in ("a.en.gz", "a.de"), ("b.en.sgm", "b.de.sgm"), ("c.tsv",):
+        _write(tmp_path, dict.fromkeys(names, ""))
+        (corpus,) = corpora.find(tmp_path, names[0][0], SIDES)
+        assert bitexts.ranges(corpus, 2) is None
+    _write(tmp_path, {"d.en": "a\nb\n", "d.de": "a\n"})
+    (corpus,) = corpora.find(tmp_path, "d", SIDES)
+    with pytest.raises(errors.UserError, match=r"d\.en has 2 lines, .*d\.de has 1"):
+        bitexts.ranges(corpus, 2)
