@@ -53,12 +53,14 @@ def running(
     program: pathlib.Path,
     saved_model: pathlib.Path,
     environment: Mapping[str, str] | None = None,
+    *,
+    signature: str = "serving_default",
 ) -> Iterator[Ask]:
-    """Start the program; yield what sends it texts and returns each one's output, its score and
-    whether it was truncated."""
+    """Start the program; yield what sends it texts (or ids, for from_ids) and returns each one's
+    output, its score and whether it was truncated."""
     ops = pathlib.Path(str(tensorflow_text.__file__)).parent / "python" / "ops"
     libraries = ",".join(str(next(ops.glob(f"_{name}*.so"))) for name in TOKENIZERS)
-    command = [str(program), str(saved_model), libraries, *_tensor_names(saved_model)]
+    command = [str(program), str(saved_model), libraries, *_tensor_names(saved_model, signature)]
     with (
         tempfile.TemporaryFile() as log,
         subprocess.Popen(
@@ -97,15 +99,20 @@ def running(
 
 
 def run(
-    program: pathlib.Path, saved_model: pathlib.Path, texts: Sequence[bytes]
+    program: pathlib.Path,
+    saved_model: pathlib.Path,
+    texts: Sequence[bytes],
+    signature: str = "serving_default",
 ) -> list[tuple[str, float, bool]]:
     """Return what the program says of texts, all in one request."""
-    with running(program, saved_model) as ask:
+    with running(program, saved_model, signature=signature) as ask:
         return ask(texts)
 
 
-def _tensor_names(saved_model: pathlib.Path) -> list[str]:
+def _tensor_names(saved_model: pathlib.Path, name: str) -> list[str]:
     proto = saved_model_pb2.SavedModel.FromString((saved_model / "saved_model.pb").read_bytes())
-    signature = proto.meta_graphs[0].signature_def["serving_default"]
-    outputs = [signature.outputs[name].name for name in ("outputs", "scores", "truncated")]
-    return [signature.inputs["inputs"].name, *outputs]
+    signature = proto.meta_graphs[0].signature_def[name]
+    first = "ids" if name == "from_ids" else "outputs"
+    outputs = [signature.outputs[output].name for output in (first, "scores", "truncated")]
+    (input_info,) = signature.inputs.values()
+    return [input_info.name, *outputs]

@@ -1,7 +1,8 @@
 """A fake of TensorFlow Serving: one version of an export behind its gRPC and REST interfaces.
 
 It knows the requests that the client and docs/serve.md send. Mistakes get TensorFlow Serving's
-codes and the words that the client looks for. The messages are the official ones.
+codes and the words that the client looks for: as there, a batch fails as a whole, a request without
+rows is never answered, and gRPC has few threads. The messages are the official ones.
 
   python tests/fake_serving.py EXPORT_DIR NAME GRPC_PORT REST_PORT
 """
@@ -10,11 +11,12 @@ import base64
 import http.server
 import importlib
 import json
+import os
 import pathlib
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import Any, Self
 
@@ -27,10 +29,10 @@ from t2t_lite.serving import session
 # Its classes are made at run time, where pyright does not see them.
 predict_pb2: Any = importlib.import_module("tensorflow_serving.apis.predict_pb2")
 Arrays = dict[str, np.ndarray]
-_MAX_ROWS = 1024  # max_batch_size in batching_params.pbtxt
 _VERSION = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _PREDICT = rf"/v1/models/(?P<name>[^/:]+){_VERSION}:predict"
 _HTTP_STATUS = {"INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "NOT_FOUND": 404}
+_STATUS = rf"/v1/models/(?P<name>[^/:]+){_VERSION}"
 
 
 class RefusedError(Exception):
@@ -50,6 +52,7 @@ class Server:
       label: a label of the version.
       port: for gRPC; 0 takes a free one.
       rest_port: for REST; 0 takes a free one.
+      max_threads: requests by gRPC at a time; what is above is refused. By default 4 a core.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Server:
         label: str = "",
         port: int = 0,
         rest_port: int = 0,
+        max_threads: int = 0,
     ):
         path = max(export_dir.glob("[0-9]*"), key=lambda path: int(path.name))
         self.name = name
@@ -67,6 +71,11 @@ class Server:
         self._label = label
         self.session = session.Session(path)
         self._batcher = _Batcher(self.session)
+        parameters = (path / "batching_params.pbtxt").read_text()
+        assert "pad_variable_length_inputs" not in parameters
+        self._max_rows = int(re.findall(r"max_batch_size { value: (\d+) }", parameters)[0])
+        self._threads = threading.Semaphore(max_threads or 4 * (os.cpu_count() or 1))
+        self._stopped = threading.Event()
         handler = type("Handler", (_Handler,), {"serving": self})
         self._http = http.server.ThreadingHTTPServer(("127.0.0.1", rest_port), handler)
         self.rest_port = self._http.server_port
@@ -88,6 +97,7 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stopped.set()
         self._grpc.stop(grace=None).wait()
         self._http.shutdown()
         self._http.server_close()
@@ -117,13 +127,24 @@ class Server:
         if len(sizes) > 1:
             message = "Batching Run() input tensors must have equal 0th-dimension size"
             raise RefusedError("INVALID_ARGUMENT", message)
-        if max(sizes) > _MAX_ROWS:
-            message = f"Task size {max(sizes)} is larger than maximum input batch size {_MAX_ROWS}"
+        (size,) = sizes
+        if size > self._max_rows:
+            message = f"Task size {size} is larger than maximum input batch size {self._max_rows}"
             raise RefusedError("INVALID_ARGUMENT", message)
+        if size == 0:
+            self._stopped.wait()
         return self._batcher.predict(signature, inputs)
 
     def _answer(self, request: Any, context: grpc.ServicerContext) -> Any:
-        """Answer a PredictRequest."""
+        """Answer a PredictRequest, or refuse it where all threads are taken."""
+        if not self._threads.acquire(blocking=False):
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "Server Threadpool Exhausted")
+        try:
+            return self._answer_now(request, context)
+        finally:
+            self._threads.release()
+
+    def _answer_now(self, request: Any, context: grpc.ServicerContext) -> Any:
         spec = request.model_spec
         signature = spec.signature_name or "serving_default"
         try:
@@ -165,13 +186,13 @@ class _Batcher:
         return answer.result()
 
     def _run(self, signature: str, batch: list[tuple[Arrays, futures.Future[Arrays]]]) -> None:
-        names = batch[0][0]
-        inputs = {name: _merged([request[name] for request, _ in batch]) for name in names}
         try:
+            inputs = {key: _merged([request[key] for request, _ in batch]) for key in batch[0][0]}
             outputs = self._session.run(signature, inputs)
-        except tf.errors.OpError as error:
+        except (RefusedError, tf.errors.OpError) as error:
+            status = error.status if isinstance(error, RefusedError) else "INVALID_ARGUMENT"
             for _, answer in batch:
-                answer.set_exception(RefusedError("INVALID_ARGUMENT", error.message))
+                answer.set_exception(RefusedError(status, str(error)))
             return
         start = 0
         for request, answer in batch:
@@ -181,20 +202,18 @@ class _Batcher:
 
 
 def _merged(arrays: list[np.ndarray]) -> np.ndarray:
-    """Return the rows of all arrays; narrow ones are padded with their first element.
-
-    >>> _merged([np.array([[5, 6, 1]]), np.array([[7, 1]])]).tolist()
-    [[5, 6, 1], [7, 1, 7]]
-    """
-    if arrays[0].ndim == 1:
-        return np.concatenate(arrays)
-    width = max(array.shape[1] for array in arrays)
-    return np.concatenate(
-        [
-            np.pad(array, [(0, 0), (0, width - array.shape[1])], constant_values=array.flat[0])
-            for array in arrays
-        ]
-    )
+    """Return the rows of all arrays, texts; raise RefusedError as the server and the graph do."""
+    if len({array.shape[1:] for array in arrays}) > 1:
+        message = "Tensors from different tasks have different shapes and padding is turned off."
+        raise RefusedError("FAILED_PRECONDITION", message)
+    if any(array.dtype != object for array in arrays):
+        raise RefusedError("INVALID_ARGUMENT", "Type mismatch: actual int32 vs. expect string")
+    merged = np.concatenate(arrays)
+    if merged.ndim > 1:
+        shape = ",".join(map(str, merged.shape))
+        message = f"Shape of tensor [{shape}] is not compatible with expected shape [?]."
+        raise RefusedError("INVALID_ARGUMENT", message)
+    return merged
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -204,13 +223,26 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        match = re.fullmatch(_PREDICT, self.path)
-        assert match, f"not among the requests that this fake knows: {self.path}"
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(_PREDICT, lambda: self._predict(json.loads(data)))
+
+    def do_GET(self) -> None:
+        version = {"version": str(self.serving.number), "state": "AVAILABLE"}
+        status = {**version, "status": {"error_code": "OK", "error_message": ""}}
+        self._answer(_STATUS, lambda: {"model_version_status": [status]})
+
+    def _answer(self, path: str, answer: Callable[[], dict[str, Any]]) -> None:
+        """Send the answer, or the error, for a path that names the model."""
+        match = re.fullmatch(path, self.path)
+        if match is None:
+            message = f"Malformed request: {self.command} {self.path}"
+            return self._send(400, {"error": message})
         try:
             version = int(match["version"]) if match["version"] else None
             self.serving.check(match["name"], version, match["label"])
-            self._send(200, self._predict(request))
+            self._send(200, answer())
+        except json.JSONDecodeError as error:
+            self._send(400, {"error": f"JSON Parse error: {error}"})
         except RefusedError as error:
             self._send(_HTTP_STATUS[error.status], {"error": str(error)})
 
@@ -249,10 +281,7 @@ def _inputs(request: Mapping[str, Any], specs: Mapping[str, tf.TensorSpec]) -> A
         columns = {next(iter(specs)): columns}
     for name in specs.keys() - columns.keys():
         raise RefusedError("INVALID_ARGUMENT", f"Missing named input: {name} in 'inputs' object.")
-    return {
-        name: np.array(_elements(columns[name]), spec.dtype.as_numpy_dtype)
-        for name, spec in specs.items()
-    }
+    return {name: np.array(_elements(columns[name]), object) for name in specs}
 
 
 def _elements(value: Any) -> Any:
@@ -261,7 +290,10 @@ def _elements(value: Any) -> Any:
         return [_elements(item) for item in value]
     if isinstance(value, dict):
         return base64.b64decode(value["b64"])
-    return value.encode() if isinstance(value, str) else value
+    if not isinstance(value, str):
+        message = f"Failed to process element: JSON Value: {value} not of expected type: string"
+        raise RefusedError("INVALID_ARGUMENT", message)
+    return value.encode()
 
 
 def _as_json(array: np.ndarray) -> Any:

@@ -59,7 +59,10 @@ def _export() -> None:
     )
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     names = exported.record(path)["signatures"]
-    print(f"{path}: {size / 1e6:.1f} MB, signatures {', '.join(names)}")
+    print(
+        f"{path}: {size / 1e6:.1f} MB, requests of up to {export.MAX_ROWS:,} rows, "
+        f"signatures {', '.join(names)}"
+    )
     if not plain_paths.is_plain(path.resolve()):
         print(
             f"TensorFlow Serving cannot load from {path.parent}: it takes *?[]\\ in a path for a "

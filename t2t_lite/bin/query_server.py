@@ -51,9 +51,11 @@ for name, default, text, lower_bound in (
     ("batch_size", 1, "Number of sentences in a request.", 1),
 ):
     flags.DEFINE_integer(name, default, text, lower_bound, flag_values=FLAGS)
-flags.DEFINE_float(
-    "timeout_secs", 30, "Seconds for a request with its retries.", 0.001, flag_values=FLAGS
-)
+for name, default, text, lower_bound in (
+    ("timeout_secs", 30, "Seconds for a request with its retries.", 0.001),
+    ("wait_secs", 60, "Seconds to wait for a server that is starting. 0: do not ask first.", 0),
+):
+    flags.DEFINE_float(name, default, text, lower_bound, flag_values=FLAGS)
 command.define_bools(FLAGS, rest="Use REST instead of gRPC.", tls="Encrypt the connection.")
 flags.DEFINE_multi_string(
     "header",
@@ -97,6 +99,8 @@ def _query() -> None:
         ca_file=FLAGS.ca_file,
         headers=_headers(),
     ) as translator:
+        if FLAGS.wait_secs:
+            translator.wait(FLAGS.wait_secs, lambda line: print(line, file=sys.stderr, flush=True))
         if FLAGS.decode_from_file is None and sys.stdin.isatty():
             if FLAGS.decode_to_file not in _STANDARD:
                 raise errors.UserError("--decode_to_file needs --decode_from_file or a pipe")

@@ -6,6 +6,7 @@ with client.Client("localhost:8500", "ende") as translator:
 
 import base64
 import collections
+import contextlib
 import dataclasses
 import http.client
 import itertools
@@ -15,6 +16,8 @@ import random
 import re
 import socket
 import ssl
+import sys
+import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,10 +30,15 @@ from t2t_lite.serving import answers, protocol
 
 _FIRST_DELAY = 0.1  # seconds before the first retry; twice as long before each further one
 _LONGEST_DELAY = 5.0
+_MAX_VERSION = 2**63 - 1
 
 
 class Unavailable(errors.UserError):
-    """The server cannot answer for a while: it starts, is down, or its queue is full."""
+    """The server cannot answer for a while: it starts, or is down."""
+
+
+class Busy(Unavailable):
+    """The server answers, but its threads or its queue have no room for this request."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,6 +49,16 @@ class Target:
     signature_name: str = "serving_default"
     version: int | None = None
     version_label: str | None = None
+
+    def __post_init__(self):
+        """Raise UserError for what no request can carry."""
+        if self.version is not None and not 0 <= self.version <= _MAX_VERSION:
+            raise errors.UserError(f"--version is from 0 to {_MAX_VERSION}, got {self.version}")
+        for text in (self.name, self.signature_name, self.version_label or ""):
+            try:
+                text.encode()
+            except UnicodeEncodeError as error:
+                raise errors.UserError(f"a name on the server is UTF-8, got {text!r}") from error
 
     def __str__(self) -> str:
         which = self.version_label if self.version is None else self.version
@@ -66,8 +84,10 @@ class Client:
       version: the model's version; default: the newest.
       version_label: the label of a version, instead.
       timeout: seconds for a request with all its retries.
-      retries: how often to send a request again while the server is unavailable.
-      in_flight: how many requests may wait for an answer at a time.
+      retries: how often to send a request again while the server is unavailable; one for which it
+        has no room is sent again until the time-out.
+      in_flight: how many requests may wait for an answer at a time; fewer for a server that has no
+        room for so many.
       batch_size: texts in a request.
       tls: encrypt, also where `server` does not begin with https://.
       ca_file: certificates (PEM) of the authorities to trust; implies TLS. Default: with `rest` the
@@ -98,6 +118,8 @@ class Client:
         self._timeout = timeout
         self._retries = retries
         self._in_flight = in_flight
+        self._num_open = 0
+        self._lock = threading.Lock()
         self._batch_size = batch_size
         address = parse_address(server)
         address = address._replace(tls=address.tls or tls or ca_file is not None)
@@ -114,9 +136,26 @@ class Client:
         self._threads.shutdown(cancel_futures=True)
         self._transport.close()
 
+    def wait(self, seconds: float, tell: Callable[[str], object]) -> None:
+        """Wait for a server that is starting, so long at most; `tell` that it does not answer yet.
+
+        Raises UserError where it never answers, or refuses the model.
+        """
+
+        def ask(left: float) -> dict[str, list]:
+            return self._send({"inputs": [""]}, left)
+
+        try:
+            ask(self._timeout)
+        except Unavailable as error:
+            tell(f"{error}; waiting up to {seconds:g} s")
+            retry(ask, timeout=seconds, retries=sys.maxsize)
+
     def translate(self, texts: Sequence[str]) -> list[Translation]:
         """Return the translations of texts, sent as one request."""
         answers.require_list(texts)
+        if not texts:
+            return []
         tensors = self.predict({"inputs": list(texts)})
         try:
             translations = answers.translations(tensors)
@@ -140,21 +179,36 @@ class Client:
         waiting: collections.deque[futures.Future[list[Translation]]] = collections.deque()
         for batch in _batches(texts, self._batch_size):
             waiting.append(self._threads.submit(self.translate, batch))
-            if len(waiting) >= self._in_flight:
+            while len(waiting) >= self._in_flight:
                 yield from waiting.popleft().result()
         while waiting:
             yield from waiting.popleft().result()
 
     def predict(self, inputs: dict[str, list]) -> dict[str, list]:
-        """Send tensors of texts or ids by name to the signature; return its outputs by name.
+        """Send lists of texts by name to the signature; return its outputs by name.
 
-        Raises UserError with one clear line for any failure.
+        Raises UserError with one clear line for any failure. TensorFlow Serving never answers a
+        request without rows, so that none is sent.
         """
+        if not all(inputs.values()):
+            raise errors.UserError("a request has at least one text for each input, got none")
         return retry(
-            lambda left: self._transport.predict(self._target, inputs, left),
-            timeout=self._timeout,
-            retries=self._retries,
+            lambda left: self._send(inputs, left), timeout=self._timeout, retries=self._retries
         )
+
+    def _send(self, inputs: dict[str, list], left: float) -> dict[str, list]:
+        """Send a request once; where the server has no room, have fewer in flight from now on."""
+        with self._lock:
+            self._num_open += 1
+        try:
+            return self._transport.predict(self._target, inputs, left)
+        except Busy:
+            with self._lock:
+                self._in_flight = max(1, min(self._in_flight, self._num_open - 1))
+            raise
+        finally:
+            with self._lock:
+                self._num_open -= 1
 
 
 def retry(
@@ -168,14 +222,18 @@ def retry(
     """Return send(seconds left); call it again after 0.1, 0.2, 0.4 ... s while it is Unavailable.
 
     Each delay is shortened at random by up to a half, so that clients do not all return at once.
+    While the server is Busy the number of retries does not matter.
     """
     end = clock() + timeout
-    for attempt in range(retries + 1):
+    longest = _FIRST_DELAY
+    for attempt in itertools.count():
         try:
             return send(max(end - clock(), 0.001))
         except Unavailable as error:
-            delay = min(_FIRST_DELAY * 2**attempt, _LONGEST_DELAY) * random.uniform(0.5, 1.0)
-            if attempt == retries or clock() + delay >= end:
+            delay = longest * random.uniform(0.5, 1.0)
+            longest = min(2 * longest, _LONGEST_DELAY)
+            is_last = attempt >= retries and not isinstance(error, Busy)
+            if is_last or clock() + delay >= end:
                 tries = f" (after {attempt + 1} tries)" if attempt else ""
                 raise errors.UserError(f"{error}{tries}") from error
             sleep(delay)
@@ -193,13 +251,21 @@ def parse_address(server: str) -> Address:
     if not host and scheme in _PORTS:
         host, port = netloc, _PORTS[scheme]
     is_port = port.isdecimal() and 0 < int(port) < 65536
-    if not host or not is_port or scheme not in ("", "grpc", *_PORTS):
+    if not _is_host(host) or not is_port or scheme not in ("", "grpc", *_PORTS):
         raise errors.UserError(
             "--server is host:port, e.g. localhost:8500, or with --rest an address such as "
             f"https://host/prefix; got {server!r}"
         )
-    prefix = (slash + path).rstrip("/")
-    return Address(f"{host}:{port}", tls=scheme == "https", prefix=prefix)
+    path = urllib.parse.quote((slash + path).rstrip("/"), safe="/%", errors="surrogateescape")
+    return Address(f"{host}:{port}", tls=scheme == "https", prefix=path)
+
+
+def _is_host(host: str) -> bool:
+    """Return whether this can be a host's name or address."""
+    try:
+        return re.fullmatch(rb"[!-~]+", host.encode("idna")) is not None
+    except UnicodeError:
+        return False
 
 
 class Grpc:
@@ -219,13 +285,16 @@ class Grpc:
         self._grpc = grpc
         self._address = address.netloc
         self._metadata = tuple(headers.items())
-        # No limits of our own: the server has its own.
-        sizes = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)]
+        # No limits of size: the server has its own. A server that starts is found within a second.
+        settings = [
+            *(("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", -1)),
+            ("grpc.max_reconnect_backoff_ms", 1000),
+        ]
         if address.tls:
             credentials = grpc.ssl_channel_credentials(ca.encode() if ca else None)
-            self._channel = grpc.secure_channel(address.netloc, credentials, options=sizes)
+            self._channel = grpc.secure_channel(address.netloc, credentials, options=settings)
         else:
-            self._channel = grpc.insecure_channel(address.netloc, options=sizes)
+            self._channel = grpc.insecure_channel(address.netloc, options=settings)
         self._predict = self._channel.unary_unary(
             protocol.PREDICT,
             request_serializer=protocol.PredictRequest.SerializeToString,
@@ -278,28 +347,57 @@ class Rest:
             case {"error": details}:
                 details = str(details)
             case _:
-                details = answer[:200]
+                details = answer[:200] or f"status {status} without a message"
         raise _error(_HTTP_STATUS.get(status, "UNKNOWN"), details, self._address, target)
 
     def close(self) -> None:
         """Each request has a connection of its own."""
 
     def _post(self, path: str, body: str, timeout: float, target: Target) -> tuple[int, str]:
-        """Return the status and the text of the response."""
+        """Return the status and the text of the response; `timeout` is for all of it."""
         if self._tls:
             connection = http.client.HTTPSConnection(
                 self._address, timeout=timeout, context=self._tls
             )
         else:
             connection = http.client.HTTPConnection(self._address, timeout=timeout)
+        end = time.monotonic() + timeout
         try:
-            connection.request("POST", path, body, self._headers)
-            response = connection.getresponse()
-            return response.status, response.read().decode("utf-8", "replace")
+            connection.connect()
+            with _time_limit(connection.sock, end - time.monotonic()):
+                connection.request("POST", path, body, self._headers)
+                response = connection.getresponse()
+                return response.status, response.read().decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as error:
             raise _connection_error(error, self._address, target) from error
         finally:
             connection.close()
+
+
+@contextlib.contextmanager
+def _time_limit(connected: socket.socket, seconds: float) -> Iterator[None]:
+    """End a socket's reads and writes and raise TimeoutError where the block takes longer.
+
+    A socket's own time-out is for each of its operations.
+    """
+    is_late = threading.Event()
+
+    def hang_up() -> None:
+        is_late.set()
+        with contextlib.suppress(OSError):  # closed meanwhile
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)
+
+    timer = threading.Timer(seconds, hang_up)
+    timer.start()
+    try:
+        yield
+    except (OSError, http.client.HTTPException):
+        if not is_late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if is_late.is_set():
+        raise TimeoutError
 
 
 def _connection_error(error: Exception, address: str, target: Target) -> errors.UserError:
@@ -318,18 +416,20 @@ def _connection_error(error: Exception, address: str, target: Target) -> errors.
 
 
 _PORTS = {"http": "80", "https": "443"}
+# Two statuses of HTTP for which gRPC has no name of its own.
+_GAVE_UP, _TOO_LARGE = "GAVE_UP", "TOO_LARGE"
 _HTTP_STATUS = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
-    408: "DEADLINE_EXCEEDED",
+    408: _GAVE_UP,
     412: "FAILED_PRECONDITION",
-    413: "RESOURCE_EXHAUSTED",
-    429: "UNAVAILABLE",
+    413: _TOO_LARGE,
+    429: "RESOURCE_EXHAUSTED",
     502: "UNAVAILABLE",
     503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
+    504: _GAVE_UP,
 }
 
 
@@ -338,12 +438,24 @@ def _error(status: str, details: str, address: str, target: Target) -> errors.Us
     details = " ".join(details.split())
     if "Failed parsing HTTP/2" in details:
         return errors.UserError(f"{address} does not speak gRPC: is it the port of --rest?")
-    # A request may have waited too long in the server's queue.
-    if status == "UNAVAILABLE" or (status == "RESOURCE_EXHAUSTED" and "timeout" in details):
+    if status == _TOO_LARGE or "larger than max" in details:
+        return errors.UserError(f"too large for {address}, give a smaller --batch_size: {details}")
+    if status == "RESOURCE_EXHAUSTED" or (status == "UNAVAILABLE" and "queue" in details):
+        return Busy(
+            f"the server at {address} is busy: give a smaller --in_flight, or the server a larger "
+            f"--grpc_max_threads: {details}"
+        )
+    # Where a batch has a wrong input of another client, all its requests are refused.
+    if status == "UNAVAILABLE" or "from different tasks" in details:
         return Unavailable(f"the server at {address} is not available: {details}")
     if status == "DEADLINE_EXCEEDED":
         return errors.UserError(
             f"no answer from {address} in time: give more --timeout_secs, or smaller requests"
+        )
+    if status == _GAVE_UP:
+        return errors.UserError(
+            f"{address} gave up: give the server a larger --rest_api_timeout_in_ms, or send "
+            f"smaller requests: {details}"
         )
     if status == "NOT_FOUND":
         return errors.UserError(f"{address} serves no model {target}: {details}")
@@ -351,8 +463,6 @@ def _error(status: str, details: str, address: str, target: Target) -> errors.Us
         return errors.UserError(
             f"{address} does not let you in ({status}: {details}): give --header=name=value"
         )
-    if status == "RESOURCE_EXHAUSTED" or "larger than maximum input batch size" in details:
-        return errors.UserError(f"too large for {address}, give a smaller --batch_size: {details}")
     if "signature" in details.lower() and "not found" in details:
         return errors.UserError(
             f"model {target} has no signature {target.signature_name!r}: {details}"

@@ -26,16 +26,16 @@ from t2t_lite.run import plain_paths
 from t2t_lite.serving import exported, signatures, warmup
 
 BATCHING_FILE = "batching_params.pbtxt"
+MAX_ROWS = 1024  # of a request, and of a batch that a server makes of several requests
 # Read by tensorflow_model_server --enable_batching --enable_per_model_batching_parameters.
 # Any size of batch runs, so none is padded (no allowed_batch_sizes), and a large one is cut into
 # parts by the graph itself. With no timeout a lone request never waits; requests that come while
-# all threads are busy make the next batch. In it rows of ids have one width: the server repeats a
-# tensor's first element, which comes after EOS, where from_ids does not read.
-_BATCHING = """\
-max_batch_size { value: 1024 }
-batch_timeout_micros { value: 0 }
-max_enqueued_batches { value: 4 }
-pad_variable_length_inputs: true
+# all threads are busy make the next batch. pad_variable_length_inputs stays off: with it one input
+# of a wrong shape makes the server read outside of its memory.
+_BATCHING = f"""\
+max_batch_size {{ value: {MAX_ROWS} }}
+batch_timeout_micros {{ value: 0 }}
+max_enqueued_batches {{ value: 4 }}
 """
 _INCOMPLETE = ".incomplete-"  # begins the name of a version's folder until it is complete
 # Decoding options that an export does not have: it searches, and returns one output or all,

@@ -46,12 +46,12 @@ PredictRequest = _CLASSES["PredictRequest"]
 PredictResponse = _CLASSES["PredictResponse"]
 PredictionLog = _CLASSES["PredictionLog"]
 
-_INT32, _STRING = 3, 7  # of tensorflow.DataType
+_STRING = 7  # of tensorflow.DataType
 # For each tensorflow.DataType that an export answers with: the field of its values, the format of
 # one in tensor_content, and the value of one that is left out.
 _TYPES: dict[int, tuple[str, str, Any]] = {
     1: ("float_val", "<f", 0.0),
-    _INT32: ("int_val", "<i", 0),
+    3: ("int_val", "<i", 0),
     _STRING: ("string_val", "", b""),
     10: ("bool_val", "<?", False),
 }
@@ -61,13 +61,13 @@ _LARGEST = 1 << 24
 
 def request(
     name: str,
-    inputs: Mapping[str, Sequence],
+    inputs: Mapping[str, Sequence[str | bytes]],
     *,
     signature_name: str = "serving_default",
     version: int | None = None,
     version_label: str | None = None,
 ) -> Any:
-    """Return a PredictRequest; an input is texts [B] or rows of ids [B, S]."""
+    """Return a PredictRequest; an input is texts [B]."""
     message = PredictRequest()
     message.model_spec.name = name
     message.model_spec.signature_name = signature_name
@@ -76,7 +76,10 @@ def request(
     if version_label is not None:
         message.model_spec.version_label = version_label
     for key, values in inputs.items():
-        _fill(message.inputs.add(key=key).value, values)
+        tensor = message.inputs.add(key=key).value
+        tensor.dtype = _STRING
+        tensor.tensor_shape.dim.add(size=len(values))
+        tensor.string_val.extend(map(as_bytes, values))
     return message
 
 
@@ -90,19 +93,9 @@ def outputs(response: Any) -> dict[str, list]:
 
 def as_bytes(text: str | bytes) -> bytes:
     """Return text as UTF-8; a lone surrogate becomes bytes that the server reads as U+FFFD."""
+    if not isinstance(text, str | bytes):
+        raise TypeError(f"expected a text, got {text!r}")
     return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-
-
-def _fill(tensor: Any, values: Sequence) -> None:
-    """Write texts [B] or rows of ids [B, S] to a Tensor."""
-    tensor.tensor_shape.dim.add(size=len(values))
-    if values and isinstance(values[0], Sequence) and not isinstance(values[0], str | bytes):
-        tensor.dtype = _INT32
-        tensor.tensor_shape.dim.add(size=len(values[0]))
-        tensor.int_val.extend(token for row in values for token in row)
-    else:
-        tensor.dtype = _STRING
-        tensor.string_val.extend(map(as_bytes, values))
 
 
 def _read(tensor: Any, name: str) -> list:

@@ -6,17 +6,17 @@
                      finished bool [B, N], truncated bool [B]
     score            inputs, targets string [B] -> log_probabilities float32 [B], lengths int32 [B],
                      truncated, target_truncated bool [B]
-    tokenize         inputs string [B] -> ids int32 [B, S], truncated bool [B]
-    from_ids         ids int32 [B, S] -> ids int32 [B, T], scores float32 [B], finished, truncated
+    tokenize         inputs string [B] -> ids string [B], truncated bool [B]
+    from_ids         ids string [B] -> ids string [B], scores float32 [B], finished, truncated
                      bool [B]
 
-An item's result does not depend on the other items. A blank text has a blank output with score 0.
+Each input is a text for each item, so that requests of any sizes make a batch without padding. An
+item's result does not depend on the other items. A blank text has a blank output with score 0.
 `truncated`: the input was cut. `finished`: the output is complete; it was not cut at the length
 limit.
 
-Rows of ids end in EOS, and ids after it are not read: a server that gathers requests of different
-widths pads them with the first element of the tensor. A row without EOS has no output and is
-truncated.
+Ids are numbers with a space between, "5 6 1", and end in EOS (1), which an input may lack. An input
+that has anything else has no output and is truncated.
 
 A parser takes words with spaces between and returns trees over them; its `score` takes targets in
 their linear form, "(S (NP XX )NP )S".
@@ -32,12 +32,9 @@ import tensorflow as tf
 from t2t_lite.decode import batching, beam_search, forced, translator
 from t2t_lite.serving import answers
 from t2t_lite.tasks import graph_text
-from t2t_lite.text import vocabulary as vocabularies
 
 Tensors = dict[str, tf.Tensor]
 Search = Callable[[tf.Tensor], beam_search.Hypotheses]
-_TEXT = tf.TensorSpec([None], tf.string, name="inputs")
-_TARGETS = tf.TensorSpec([None], tf.string, name="targets")
 _IDS = tf.TensorSpec([None, None], tf.int32, name="ids")
 
 
@@ -59,39 +56,23 @@ class ServingModel(tf.Module):
     def functions(self) -> dict[str, Callable]:
         """Return the signatures by name."""
         return {
-            "serving_default": _function(self._translate, _TEXT),
-            "nbest": _function(self._nbest, _TEXT),
-            "score": _function(self._score, _TEXT, _TARGETS),
-            "tokenize": _function(self._tokenize, _TEXT),
-            "from_ids": _function(self._translate_ids, _IDS),
+            "serving_default": _signature(self._translate, "inputs"),
+            "nbest": _signature(self._nbest, "inputs"),
+            "score": _signature(self._score, "inputs", "targets"),
+            "tokenize": _signature(self._tokenize, "inputs"),
+            "from_ids": _signature(self._translate_ids, "ids"),
         }
 
     def _translate(self, inputs: tf.Tensor) -> Tensors:
         rows = self._encode(inputs)
-        hypotheses = self._texts(self._best, rows, num_kept=1)
-        best = {name: tensor[:, 0] for name, tensor in hypotheses.items()}
+        best = _first(self._hypotheses(self._best, rows, self._text.outputs, num_kept=1))
         return {**best, "truncated": rows.truncated & ~rows.is_blank}
 
     def _nbest(self, inputs: tf.Tensor) -> Tensors:
         rows = self._encode(inputs)
-        hypotheses = self._texts(self._all, rows, num_kept=self._options.beam_size)
+        num_kept = self._options.beam_size
+        hypotheses = self._hypotheses(self._all, rows, self._text.outputs, num_kept=num_kept)
         return {**hypotheses, "truncated": rows.truncated & ~rows.is_blank}
-
-    def _texts(self, search: Search, rows: graph_text.Rows, *, num_kept: int) -> Tensors:
-        """Return outputs, scores and finished of each hypothesis, [B, N]."""
-
-        def results(hypotheses: beam_search.Hypotheses, sources: graph_text.Rows) -> Tensors:
-            texts = self._text.outputs(hypotheses.ids, sources.ids)
-            return {
-                "outputs": tf.where(hypotheses.lengths > 0, texts, ""),
-                "scores": tf.maximum(hypotheses.scores, answers.NO_SCORE),
-                "unfinished": ~hypotheses.finished,
-            }
-
-        shape = [0, num_kept]
-        empty = {"outputs": tf.zeros(shape, tf.string), "scores": tf.zeros(shape)}
-        empty["unfinished"] = tf.zeros(shape, tf.bool)
-        return self._in_parts(search, rows, results, empty)
 
     def _score(self, inputs: tf.Tensor, targets: tf.Tensor) -> Tensors:
         sources = self._encode(inputs)
@@ -120,62 +101,51 @@ class ServingModel(tf.Module):
 
     def _tokenize(self, inputs: tf.Tensor) -> Tensors:
         rows = self._encode(inputs)
-        return {"ids": rows.ids, "truncated": rows.truncated}
+        return {"ids": graph_text.texts_of_ids(rows.ids), "truncated": rows.truncated}
 
     def _translate_ids(self, ids: tf.Tensor) -> Tensors:
-        rows = graph_text.rows_of_ids(
-            ids, self._options.max_source_length, self._task.vocabulary.size
-        )
-        # The shortest tree over n words of a token each has two tokens more than they and EOS.
-        extra_length = max(self._options.extra_length, 2 if self._task.grammar else 0)
-        extra_length += len(self._prefix)
-        width = tf.reduce_max(tf.concat([rows.lengths, [0]], 0)) + extra_length
-        width = tf.maximum(width, 1)
-
-        def results(hypotheses: beam_search.Hypotheses, _: graph_text.Rows) -> Tensors:
-            best = hypotheses.ids[:, 0]
-            return {
-                "ids": tf.pad(best, [[0, 0], [0, width - tf.shape(best)[1]]]),
-                "scores": hypotheses.scores[:, 0],
-                "unfinished": ~hypotheses.finished[:, 0],
-            }
-
-        empty = {"ids": tf.zeros([0, width], tf.int32), "scores": tf.zeros([0])}
-        empty["unfinished"] = tf.zeros([0], tf.bool)
-        found = self._in_parts(self._best, rows, results, empty)
-        is_used = tf.reduce_any(found["ids"] != vocabularies.PAD_ID, axis=0)
-        output_ids = tf.boolean_mask(found["ids"], is_used, axis=1)
-        return {**found, "ids": output_ids, "truncated": rows.truncated}
+        size = self._task.vocabulary.size
+        rows = graph_text.rows_of_ids(ids, self._options.max_source_length, size)
+        best = _first(self._hypotheses(self._best, rows, _texts_of_ids, num_kept=1))
+        return {"ids": best.pop("outputs"), **best, "truncated": rows.truncated}
 
     def _encode(self, texts: tf.Tensor) -> graph_text.Rows:
         return self._text.encode(texts, self._options.max_source_length)
 
-    def _in_parts(
+    def _hypotheses(
         self,
         search: Search,
         rows: graph_text.Rows,
-        results: Callable[[beam_search.Hypotheses, graph_text.Rows], Tensors],
-        empty: Tensors,
+        form: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+        *,
+        num_kept: int,
     ) -> Tensors:
-        """Search in parts of like length; blank rows have zeros.
+        """Search in parts of like length; return outputs, scores and finished, [B, N].
 
-        `finished` stands for the `unfinished` of the parts, so that blank rows are finished.
+        `form` makes outputs [b, N] of ids [b, N, T] and source ids [b, S]. Blank rows have zeros,
+        so that the parts have `unfinished` in place of `finished`.
         """
 
         def part(places: tf.Tensor, length: tf.Tensor) -> Tensors:
-            some = graph_text.Rows(*(tf.gather(tensor, places) for tensor in rows))
-            some = some._replace(ids=some.ids[:, :length])
-            return results(search(some.ids), some)
+            source_ids = tf.gather(rows.ids, places)[:, :length]
+            hypotheses = search(source_ids)
+            outputs = form(hypotheses.ids, source_ids)
+            return {
+                "outputs": tf.where(hypotheses.lengths > 0, outputs, ""),
+                "scores": tf.maximum(hypotheses.scores, answers.NO_SCORE),
+                "unfinished": ~hypotheses.finished,
+            }
 
-        found = batching.run_in_batches(
+        types = {"outputs": tf.string, "scores": tf.float32, "unfinished": tf.bool}
+        results = batching.run_in_batches(
             part,
             tf.where(rows.is_blank, 0, rows.lengths),
-            empty=empty,
+            empty={name: tf.zeros([0, num_kept], dtype) for name, dtype in types.items()},
             batch_size=self._options.batch_size,
             batch_tokens=self._options.batch_tokens,
         )
-        found["finished"] = ~found.pop("unfinished")
-        return found
+        results["finished"] = ~results.pop("unfinished")
+        return results
 
     def _search(self, model: translator.Translator, *, num_kept: int) -> Search:
         """Return the beam search that keeps num_kept hypotheses."""
@@ -195,6 +165,32 @@ class ServingModel(tf.Module):
             )
 
         return _function(search, _IDS)
+
+
+def _first(hypotheses: Tensors) -> Tensors:
+    """Return the best hypotheses [B] of [B, N]."""
+    return {name: tensor[:, 0] for name, tensor in hypotheses.items()}
+
+
+def _texts_of_ids(ids: tf.Tensor, _: tf.Tensor) -> tf.Tensor:
+    return graph_text.texts_of_ids(ids)
+
+
+def _signature(function: Callable[..., Tensors], *names: str):
+    """Return a function of texts [B] by name, which says so where a request has another shape.
+
+    A server checks neither shapes nor types; an operation far inside would fail.
+    """
+
+    def checked(*texts: tf.Tensor) -> Tensors:
+        return function(
+            *(
+                tf.ensure_shape(text, [None], name=f"{name}_must_be_a_list_of_texts")
+                for name, text in zip(names, texts)
+            )
+        )
+
+    return _function(checked, *(tf.TensorSpec([None], tf.string, name=name) for name in names))
 
 
 def _function(function: Callable, *specs: tf.TensorSpec):

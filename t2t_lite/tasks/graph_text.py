@@ -77,18 +77,28 @@ def _decode(ids: tf.Tensor, size: int, tokenizer) -> tf.Tensor:
     return tf.reshape(texts, shape[:-1])
 
 
-def rows_of_ids(ids: tf.Tensor, max_length: int, vocab_size: int) -> Rows:
-    """Return a client's ids [B, S] as Rows.
+def rows_of_ids(texts: tf.Tensor, max_length: int, vocab_size: int) -> Rows:
+    """Return a client's ids, string [B], as Rows: "5 6 1" are the ids 5, 6 and EOS.
 
-    A row ends at its first EOS; without one it has no tokens and is truncated. Unknown ids and
-    padding are left out.
+    A row ends at its first EOS or at its end. One that has anything else than ids of tokens before,
+    with a space between, is blank and counts as truncated.
     """
-    is_end = ids == vocabularies.EOS_ID
-    has_end = tf.reduce_any(is_end, axis=1)
-    before_end = (tf.cumsum(tf.cast(is_end, tf.int32), axis=1) == 0) & has_end[:, None]
-    is_token = before_end & (ids > vocabularies.EOS_ID) & (ids < vocab_size)
+    texts = tf.strings.substr(texts, 0, 10 * max_length)  # an id: at most 9 digits and a space
+    is_read = tf.strings.regex_full_match(texts, "(?:[0-9]{1,9}(?: |$))*")
+    numbers = tf.strings.split(tf.where(is_read, texts, ""))
+    ids = tf.strings.to_number(numbers, tf.int32).to_tensor(vocabularies.EOS_ID)
+    is_before_end = tf.cumsum(tf.cast(ids == vocabularies.EOS_ID, tf.int32), axis=1) == 0
+    is_token = (ids > vocabularies.EOS_ID) & (ids < vocab_size)
+    is_read &= tf.reduce_all(is_token | ~is_before_end, axis=1)
+    is_token = is_before_end & is_read[:, None]
     is_blank = ~tf.reduce_any(is_token, axis=1)
-    return _end_rows(tf.ragged.boolean_mask(ids, is_token), max_length, ~has_end, is_blank)
+    return _end_rows(tf.ragged.boolean_mask(ids, is_token), max_length, ~is_read, is_blank)
+
+
+def texts_of_ids(ids: tf.Tensor) -> tf.Tensor:
+    """Return ids [..., S] that are padded with 0 as string [...]: "5 6 1"."""
+    words = tf.where(ids == vocabularies.PAD_ID, "", tf.strings.as_string(ids))
+    return tf.strings.strip(tf.strings.reduce_join(words, axis=-1, separator=" "))
 
 
 def _end_rows(

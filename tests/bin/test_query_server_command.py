@@ -1,7 +1,10 @@
 """t2t-lite-query-server against a running server: files, pipes, the prompt."""
 
 import io
+import socket
 import sys
+import time
+from concurrent import futures
 
 import fake_serving
 import pytest
@@ -56,8 +59,8 @@ def _remarks(translations):
 
 def _query(server, *flags, rest=False):
     port = server.rest_port if rest else server.port
-    flags = [f"--server=127.0.0.1:{port}", "--servable_name=tiny", f"--rest={rest}", *flags]
-    return query_server.main(["t2t-lite-query-server", *flags])
+    where = [f"--server=127.0.0.1:{port}", "--servable_name=tiny", f"--rest={rest}"]
+    return query_server.main(["t2t-lite-query-server", *where, "--wait_secs=0", *flags])
 
 
 @pytest.mark.parametrize("rest", [False, True])
@@ -69,6 +72,27 @@ def test_file_to_file(server, expected, translations, job, capsys, rest):
     assert "6 lines" in said.out
     assert said.err.splitlines()[-1:] == _remarks(translations)
     assert sorted(path.name for path in target.parent.iterdir()) == ["in", "out"]
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_waits_for_a_server_that_is_starting_and_says_so(export_dir, expected, job, capsys, rest):
+    flags, target = job
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    where = [f"--server=127.0.0.1:{port}", "--servable_name=tiny", f"--rest={rest}"]
+    command = ["t2t-lite-query-server", *where, *flags, "--retries=0"]
+    assert query_server.main([*command, "--wait_secs=0.5"]) == 1
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.endswith("; waiting up to 0.5 s")
+    assert "is not available" in last
+    with futures.ThreadPoolExecutor(1) as pool:
+        status = pool.submit(query_server.main, command)
+        time.sleep(2)
+        assert not status.done()
+        with fake_serving.Server(export_dir, "tiny", **{"rest_port" if rest else "port": port}):
+            assert status.result() == 0
+    assert target.read_text("utf-8").split("\n")[:-1] == expected
 
 
 @pytest.fixture

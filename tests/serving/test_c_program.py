@@ -31,6 +31,18 @@ def test_c_program_translates_as_python_does(runner, export_dir, model, hostile)
     assert c_program.run(runner, export_dir / "1", []) == []
 
 
+def test_c_program_takes_ids_of_any_widths_in_one_batch(runner, export_dir, model):
+    texts = [*tiny_run.SENTENCES, "two dogs run " * 8, ""]
+    rows = [" ".join(map(str, model.vocabulary.encode(text))).encode() for text in texts]
+    rows.insert(3, b"not ids")
+    found = c_program.run(runner, export_dir / "1", rows, "from_ids")
+    assert found.pop(3) == ("", 0.0, True)
+    for (ids, score, truncated), expected in zip(found, model.translate(texts), strict=True):
+        assert model.vocabulary.decode(list(map(int, ids.split()))) == expected.text
+        assert score == pytest.approx(expected.score, abs=2e-5)
+        assert truncated == expected.truncated
+
+
 def _fairseq(folder):
     """Write a model whose text is cut by subword-nmt's merges, in the graph."""
     pieces = ["a", "dog", "run@@", "s", "an@@", "d", "cat", "the"]

@@ -4,9 +4,11 @@ import contextlib
 import http.server
 import json
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
+import time
 from concurrent import futures
 
 import grpc
@@ -88,6 +90,7 @@ def test_other_errors_are_not_retried():
         ("https://models.example.org", ("models.example.org:443", True, "")),
         ("https://models.example.org:8443/mt/v2/", ("models.example.org:8443", True, "/mt/v2")),
         ("http://proxy/mt", ("proxy:80", False, "/mt")),
+        ("http://proxy/\udce9 %20/", ("proxy:80", False, "/%E9%20%20")),
     ],
 )
 def test_addresses(server, address):
@@ -96,7 +99,10 @@ def test_addresses(server, address):
 
 @pytest.mark.parametrize(
     "server",
-    ["", "localhost", ":8500", "localhost:", "a:b", "a:0", "a:70000", "ftp://a:8500", "https://"],
+    [
+        *("", "localhost", ":8500", "localhost:", "a:b", "a:0", "a:70000", "ftp://a:8500"),
+        *("https://", "a b:8500", "a..b:8500", "\udce9:8500", f"{'a' * 64}:8500"),
+    ],
 )
 def test_what_is_no_address(server):
     with pytest.raises(errors.UserError, match="host:port"):
@@ -111,6 +117,10 @@ def test_what_is_no_address(server):
         ({"headers": {"a b": "c"}}, "not a header's name"),
         ({"headers": {"a": "c\nd"}}, "not plain ASCII"),
         ({"headers": {"grpc-a": "c"}}, "gRPC does not take this name"),
+        ({"version": 99999999999999999999}, "--version is from 0 to 9223372036854775807"),
+        ({"version": -1}, "--version is from 0 to"),
+        ({"name": "caf\udce9"}, "a name on the server is UTF-8"),
+        ({"version_label": "\udce9"}, "a name on the server is UTF-8"),
     ],
 )
 def test_what_no_connection_can_be_made_with(changes, says):
@@ -152,6 +162,46 @@ def test_stream_keeps_the_order_with_several_in_flight(monkeypatch):
     assert sorted(echo.sizes) == [2, *[3] * 11]
 
 
+class _Small:
+    """A transport of a server with room for so many requests; others are refused at once."""
+
+    def __init__(self, size):
+        self._room = threading.Semaphore(size)
+        self.num_refused = 0
+
+    def predict(self, target, inputs, timeout):
+        if not self._room.acquire(blocking=False):
+            self.num_refused += 1
+            raise client._error("RESOURCE_EXHAUSTED", "Server Threadpool Exhausted", "s:1", target)
+        time.sleep(0.01)
+        self._room.release()
+        return _tensors(inputs["inputs"])
+
+    def close(self):
+        pass
+
+
+@pytest.mark.parametrize("in_flight", [8, 16])
+def test_a_server_with_less_room_gets_fewer_requests_at_a_time(monkeypatch, in_flight):
+    with client.Client("localhost:1", "m", in_flight=in_flight, retries=0) as translator:
+        small = _Small(size=3)
+        monkeypatch.setattr(translator, "_transport", small)
+        texts = [str(number) for number in range(400)]
+        assert [answer.text for answer in translator.stream(texts)] == texts
+    assert 0 < small.num_refused < 8 * in_flight  # only at first
+
+
+@pytest.mark.parametrize("rest", [False, True])
+def test_a_request_has_rows_and_texts(rest):
+    """TensorFlow Serving never answers what has no rows."""
+    with client.Client("localhost:1", "m", rest=rest) as translator:
+        assert translator.translate([]) == []
+        with pytest.raises(errors.UserError, match="at least one text"):
+            translator.predict({"inputs": []})
+        with pytest.raises(TypeError, match=r"expected a text, got \[5, 1\]"):
+            translator.predict({"ids": [[5, 1]]})
+
+
 @pytest.mark.parametrize("method", ["translate", "stream"])
 def test_one_text_is_no_list_of_texts(method):
     with (
@@ -165,7 +215,9 @@ def test_one_text_is_no_list_of_texts(method):
     ("status", "details", "says"),
     [
         ("DEADLINE_EXCEEDED", "", "--timeout_secs"),
+        (client._HTTP_STATUS[504], "Timed out", "--rest_api_timeout_in_ms"),
         ("RESOURCE_EXHAUSTED", "larger than max", "--batch_size"),
+        (client._HTTP_STATUS[413], "<html>", "--batch_size"),
         ("INVALID_ARGUMENT", "size 9 is larger than maximum input batch size 8", "--batch_size"),
         ("UNAUTHENTICATED", "who?", "--header"),
         ("INTERNAL", "two\n lines", "answers INTERNAL: two lines"),
@@ -179,10 +231,50 @@ def test_errors_say_what_to_do(status, details, says):
     assert not isinstance(error, client.Unavailable)
 
 
-def test_waiting_too_long_in_the_servers_queue_is_tried_again():
-    details = "Run() timeout exceeded while waiting in batching queue"
-    error = client._error("RESOURCE_EXHAUSTED", details, "host:1", client.Target(name="m"))
-    assert isinstance(error, client.Unavailable)
+@pytest.mark.parametrize(
+    ("status", "details", "kind"),
+    [
+        ("RESOURCE_EXHAUSTED", "Run() timeout exceeded while waiting in batching queue", "Busy"),
+        ("RESOURCE_EXHAUSTED", "Server Threadpool Exhausted", "Busy"),
+        (client._HTTP_STATUS[429], "slow down", "Busy"),
+        (
+            "UNAVAILABLE",
+            "The batch scheduling queue to which this task is full",
+            "Busy",
+        ),
+        ("UNAVAILABLE", "Connection refused", "Unavailable"),
+        ("FAILED_PRECONDITION", "Tensors ... from different tasks have different", "Unavailable"),
+    ],
+)
+def test_what_is_tried_again(status, details, kind):
+    error = client._error(status, details, "host:1", client.Target(name="m"))
+    assert type(error).__name__ == kind
+    assert kind == "Unavailable" or "--in_flight" in str(error)
+
+
+@pytest.mark.parametrize("start", [b"HTTP/1.0 200 OK\r\nA: ", b"HTTP/1.0 200 OK\r\n\r\n"])
+def test_the_time_out_is_for_a_whole_answer(start):
+    """A server that writes a letter now and then, in its headers or in the text."""
+
+    def write(connection):
+        with contextlib.suppress(OSError), connection:
+            connection.sendall(start)
+            while True:
+                connection.sendall(b"x")
+                time.sleep(0.05)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=lambda: write(server.accept()[0]))
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        begin = time.monotonic()
+        with (
+            client.Client(address, "m", rest=True, timeout=0.5) as translator,
+            pytest.raises(errors.UserError, match="in time: give more --timeout_secs"),
+        ):
+            translator.translate(["a"])
+        assert time.monotonic() - begin < 2
+        thread.join()
 
 
 # TLS, headers and prefixes

@@ -32,10 +32,16 @@ def test_warm_up_requests_run(export_dir, signatures):
         inputs = {k: tf.constant(tf.make_ndarray(v)) for k, v in request.inputs.items()}
         found = signatures[request.model_spec.signature_name](**inputs)
         if "ids" in inputs:
-            assert not found["truncated"].numpy().any()  # the ids end in EOS
+            assert not found["truncated"].numpy().any()  # the ids are read
         met.append((request.model_spec.signature_name, len(next(iter(inputs.values())))))
     assert {name for name, _ in met} == set(signatures)
-    assert {size for name, size in met if name == "serving_default"} == {1, 8, 32}
+    assert {size for _, size in met} == {1}  # more would stop servers with a smaller limit
+
+
+def test_a_server_pads_nothing_and_reads_how_large_batches_are(export_dir):
+    parameters = (export_dir / "1" / "batching_params.pbtxt").read_text()
+    assert f"max_batch_size {{ value: {export.MAX_ROWS} }}" in parameters
+    assert "pad_variable_length_inputs" not in parameters
 
 
 def test_next_version_appears_whole_and_needs_nothing_else(run_dir, tmp_path, monkeypatch):

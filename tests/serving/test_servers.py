@@ -32,7 +32,7 @@ SERVE = pathlib.Path(__file__).parents[2] / "scripts" / "serve.sh"
 TINY = "/v1/models/tiny"
 PREDICT = f"{TINY}:predict"
 DOG = base64.b64encode(b"a dog runs").decode()
-IDS = [[5, 6, 1], [7, 1, 0]]
+IDS = ["5 6 1", "7"]
 
 
 @contextlib.contextmanager
@@ -119,6 +119,19 @@ def test_answers_are_the_translators(connect, model, hostile):
         assert answer.finished == expected.finished
 
 
+@pytest.mark.parametrize("in_flight", [8, 16])
+def test_a_small_server_loses_no_line(export_dir, model, in_flight):
+    """gRPC of TensorFlow Serving has 4 threads a core: on two cores as many as the client asks."""
+    texts = [f"{i % 7} dogs" if i % 10 == 0 else " " for i in range(3000)]  # blank ones are quick
+    expected = {text: model.translate([text])[0].text for text in set(texts)}
+    with (
+        fake_serving.Server(export_dir, "tiny", max_threads=in_flight // 2) as server,
+        client.Client(f"127.0.0.1:{server.port}", "tiny", in_flight=in_flight) as translator,
+    ):
+        answers = list(translator.stream(texts))
+    assert [answer.text for answer in answers] == [expected[text] for text in texts]
+
+
 def test_nothing_sent_nothing_answered(connect):
     with connect() as translator:
         assert translator.translate([]) == []
@@ -178,32 +191,37 @@ def test_a_client_waits_for_a_server_that_starts_later(export_dir, rest):
 def test_ids_of_all_widths_share_batches_and_get_their_own_answers(ports, model):
     """Requests at the same time; the malformed among them fail alone."""
     texts = [*tiny_run.SENTENCES, "two dogs run " * 4, "the park"] * 6
-    tokens = [model.vocabulary.encode(text) for text in texts]
-    # Padding or other tokens after EOS, none at all, and what a server would pad with.
-    tails = [[1], [1, 0, 0], [1, 9, 1], [1, *[7] * 20]]
-    rows = [row + tails[i % 4] for i, row in enumerate(tokens)]
+    tokens = [" ".join(map(str, model.vocabulary.encode(text))) for text in texts]
+    # The end may be marked, and more may follow.
+    rows = [row + ("", " 1", " 1 0 0", " 1 9 1")[i % 4] for i, row in enumerate(tokens)]
     expected = {text: model.translate([text])[0] for text in set(texts)}
-    address = f"127.0.0.1:{ports[0]}"
 
-    def ask(row):
-        with client.Client(address, "tiny", signature_name="from_ids", retries=9) as ids:
-            return ids.predict({"ids": [row]})
+    def ask(request):
+        place, row = request
+        rest = place % 3 == 0
+        address = f"127.0.0.1:{ports[rest]}"
+        settings = {"signature_name": "from_ids", "rest": rest}
+        with client.Client(address, "tiny", **settings) as ids:
+            return ids.predict({"ids": ["x", row]})
 
     def ask_badly(_):
         with (
-            client.Client(address, "tiny", signature_name="score") as score,
+            client.Client(f"127.0.0.1:{ports[0]}", "tiny", signature_name="score") as score,
             pytest.raises(errors.UserError, match="0th-dimension"),
         ):
             score.predict({"inputs": ["a"], "targets": ["b", "c"]})
 
     with futures.ThreadPoolExecutor(len(rows) + 5) as pool:
-        refused, answers = pool.map(ask_badly, range(5)), list(pool.map(ask, rows))
+        refused, answers = pool.map(ask_badly, range(5)), list(pool.map(ask, enumerate(rows)))
     assert len(list(refused)) == 5
     for text, answer in zip(texts, answers, strict=True):
         translation = expected[text]
-        assert model.vocabulary.decode(answer["ids"][0]) == translation.text
-        assert answer["finished"] == [translation.finished]
-        np.testing.assert_allclose(answer["scores"], [translation.score], atol=2e-5)
+        bad, ids = answer["ids"]
+        assert bad == ""
+        assert model.vocabulary.decode(list(map(int, ids.split()))) == translation.text
+        assert answer["truncated"] == [True, False]
+        assert answer["finished"] == [True, translation.finished]
+        np.testing.assert_allclose(answer["scores"], [0, translation.score], atol=2e-5)
 
 
 # Documented requests by REST

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_run
+from tensorflow.core.protobuf import config_pb2
 
 from t2t_lite import errors
 from t2t_lite.decode import matmuls
@@ -16,7 +17,7 @@ INPUTS = {
     "nbest": {"inputs": tiny_run.SENTENCES},
     "score": {"inputs": ["a dog runs"], "targets": ["he sleeps"]},
     "tokenize": {"inputs": tiny_run.SENTENCES},
-    "from_ids": {"ids": [[5, 6, 1], [7, 1, 7]]},
+    "from_ids": {"ids": ["5 6 1", "7", ""]},
 }
 
 
@@ -44,6 +45,24 @@ def test_all_signatures_answer_alike(precision, export_dir, run_dir, tmp_path):
                     np.testing.assert_allclose(output, wanted, atol=2e-5)
                 else:
                     assert output.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_wrong_shape_is_named_before_anything_else_fails(name, export_dir):
+    """As in a server: it does not compare a request with the signature, and Python would."""
+    own = session.Session(export_dir / "1")
+    signature = own.definitions[name]
+    call = own._session._make_callable_from_options(
+        config_pb2.CallableOptions(
+            feed=[info.name for info in signature.inputs.values()],
+            fetch=[info.name for info in signature.outputs.values()],
+        )
+    )
+    for shape, wrong in (("[1,1]", [["x"]]), ("[]", "x")):
+        columns = [np.array(wrong, object)] * len(signature.inputs)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="_must_be_a_list") as caught:
+            call(*columns)
+        assert f"{shape} is not compatible with expected shape [?]" in caught.value.message
 
 
 def test_an_export_that_lacks_its_variables_is_refused(export_dir, tmp_path):

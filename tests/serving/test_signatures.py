@@ -44,9 +44,11 @@ def test_answers_are_the_translators_and_bad_items_harm_no_other(signatures, mod
     assert blank["outputs"].tolist() == [b"", b""]
 
 
-@pytest.mark.parametrize("name", ["serving_default", "nbest", "tokenize"])
+@pytest.mark.parametrize("name", ["serving_default", "nbest", "score", "tokenize", "from_ids"])
 def test_empty_batch(signatures, name):
-    for tensor in _call(signatures, [], name).values():
+    inputs = signatures[name].structured_input_signature[1]
+    found = signatures[name](**{key: tf.constant([], tf.string) for key in inputs})
+    for tensor in found.values():
         assert tensor.shape[0] == 0
 
 
@@ -80,31 +82,29 @@ def test_score_is_the_translators(signatures, model, hostile):
     assert found["target_truncated"].tolist() == [False] * (len(TEXTS) + 1) + [False, True]
 
 
-@pytest.mark.parametrize("padding", ["PAD", "first id"])
-def test_ids_go_the_same_way_as_text(signatures, model, padding):
-    """TensorFlow Serving widens a request's rows with the first element of its tensor."""
+def test_ids_go_the_same_way_as_text(signatures, model):
     text = _call(signatures, TEXTS)
     tokens = _call(signatures, TEXTS, "tokenize")["ids"]
-    if padding != "PAD":
-        tokens = np.where(tokens == 0, tokens[:, :1], tokens)
-    found = signatures["from_ids"](ids=tf.constant(tokens))
-    decoded = [model.vocabulary.decode(row).encode() for row in found["ids"].numpy()]
-    assert decoded == text["outputs"].tolist()
-    np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
-    for name in ("truncated", "finished"):
-        assert found[name].numpy().tolist() == text[name].tolist()
-    assert found["ids"].numpy()[:, -1].any()  # no wider than the longest
+    without_eos = [row.removesuffix(b" 1") for row in tokens]
+    for rows in (tokens, without_eos):
+        found = signatures["from_ids"](ids=tf.constant(rows))
+        ids = [list(map(int, row.split())) for row in found["ids"].numpy()]
+        assert [model.vocabulary.decode(row).encode() for row in ids] == text["outputs"].tolist()
+        np.testing.assert_allclose(found["scores"].numpy(), text["scores"], atol=SCORE)
+        for name in ("truncated", "finished"):
+            assert found[name].numpy().tolist() == text[name].tolist()
 
 
-@pytest.mark.parametrize(
-    "ids", [np.zeros([0, 0]), np.zeros([2, 0]), np.zeros([2, 3]), [[-1, 10**9, 0]], [[5, 6, 7]]]
-)
-def test_ids_without_eos_have_blank_outputs_and_are_truncated(signatures, ids):
-    found = signatures["from_ids"](ids=tf.constant(ids, tf.int32))
-    assert found["ids"].shape == (len(ids), 0)
-    assert not found["scores"].numpy().any()
-    assert found["truncated"].numpy().tolist() == [True] * len(ids)
-    assert found["finished"].numpy().all()
+def test_ids_that_cannot_be_read_harm_no_other(signatures):
+    rows = ["5 6 1", "", "5 x", "9 " * 5000, "5 0 6", "-1", "7"]
+    found = {k: v.numpy() for k, v in signatures["from_ids"](ids=tf.constant(rows)).items()}
+    assert found["truncated"].tolist() == [False, False, True, True, True, True, False]
+    for place, row in enumerate(rows):
+        alone = signatures["from_ids"](ids=tf.constant([row]))
+        assert found["ids"][place] == alone["ids"].numpy()[0]
+        assert found["scores"][place] == pytest.approx(alone["scores"].numpy()[0], abs=SCORE)
+    for place in (1, 2, 4, 5):
+        assert (found["ids"][place], found["scores"][place]) == (b"", 0)
 
 
 @pytest.mark.parametrize(

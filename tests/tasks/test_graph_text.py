@@ -52,16 +52,32 @@ def test_decoding_equals_the_vocabularys_for_any_ids(coder):
     assert [text.decode() for text in found.numpy().ravel()] == expected
 
 
-def test_clients_ids_end_at_the_first_eos_and_must_have_one():
-    size = tiny_run.subwords().size
-    rows = [[5, 6, EOS, 0, 0], [0, 5, 0, 6, EOS], [5, -7, size, 6, EOS], [EOS, 0, 0, 0, 0]]
-    rows += [[5, 6, 7, 8, EOS], [5, 6, EOS, 7, EOS], [EOS, 5, 5, 5, 5]]
-    rows += [[5, 6, 7, 8, 9], [0, 0, 0, 0, 0]]
-    read = graph_text.rows_of_ids(tf.constant(rows), 4, size)
-    kept = [*[[5, 6, EOS]] * 3, [EOS], [5, 6, 7, EOS], [5, 6, EOS], [EOS], [EOS], [EOS]]
-    assert _rows(read) == kept
-    assert read.truncated.numpy().tolist() == [0, 0, 0, 0, 1, 0, 0, 1, 1]
-    assert read.is_blank.numpy().tolist() == [0, 0, 0, 1, 0, 0, 1, 1, 1]
+@pytest.mark.parametrize(
+    ("text", "ids", "is_truncated"),
+    [
+        ("5 6 1", [5, 6, EOS], False),
+        ("5 6", [5, 6, EOS], False),
+        ("5 6 1 0 0", [5, 6, EOS], False),  # what follows EOS is not read
+        ("5 6 7 8", [5, 6, 7, EOS], True),
+        ("5 " * 100_000, [5, 5, 5, EOS], True),
+        ("", [EOS], False),
+        ("1 5", [EOS], False),
+        *((text, [EOS], True) for text in ("5 0 1", "5 -7", "5 300", "9999999999", "5  6", "a")),
+        *((text, [EOS], True) for text in (" 5", "5\t6", "5,6", "5.0", "5\x006", b"\xff")),
+    ],
+)
+def test_clients_ids_end_at_eos_and_are_the_vocabularys(text, ids, is_truncated):
+    texts = tf.constant([text, "7"])
+    read = graph_text.rows_of_ids(texts, 4, tiny_run.subwords().size)
+    assert _rows(read) == [ids, [7, EOS]]
+    assert read.truncated.numpy().tolist() == [is_truncated, False]
+    assert read.is_blank.numpy().tolist() == [len(ids) == 1, False]
+
+
+def test_ids_become_the_texts_that_a_client_sends():
+    ids = tf.constant([[[5, 6, EOS], [7, EOS, 0]], [[EOS, 0, 0], [0, 0, 0]]])
+    texts = graph_text.texts_of_ids(ids).numpy().tolist()
+    assert texts == [[b"5 6 1", b"7 1"], [b"1", b""]]
 
 
 def test_a_text_is_read_as_far_as_its_tokens_can_reach(coder):
