@@ -131,6 +131,11 @@ class ParsingProblem(Problem):
     # whether each word's tag stands in place of XX
     with_tags: bool = False
 
+    def __init_subclass__(cls, **kwargs: Any):
+        super().__init_subclass__(**kwargs)
+        if "with_tags" in vars(cls):
+            cls.task = "parsing_with_tags" if cls.with_tags else "parsing"
+
     def trees(
         self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None
     ) -> Iterator[tree_forms.Tree | None]:

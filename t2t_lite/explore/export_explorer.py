@@ -13,6 +13,7 @@ from t2t_lite.decode import beam_search, forced
 from t2t_lite.decode import options as decode_options
 from t2t_lite.decode.translation import Translation
 from t2t_lite.explore import explorer
+from t2t_lite.tasks import catalog, parsing
 
 MISSING = (
     "An export answers with texts and their scores only. The page of the run shows tokens with "
@@ -46,7 +47,8 @@ class ExportExplorer:
     def __init__(self, export: Export, *, references: Mapping[str, str] | None = None):
         self._export = export
         self._options = decode_options.DecodeOptions(**export.record["options"])
-        self._is_parser = export.record["task"] == "parsing"
+        task_class = catalog.task_class(export.record["task"])
+        self._is_parser = issubclass(task_class, parsing.Parsing)
         self._references = dict(references or {})
 
     def warm_up(self) -> None:

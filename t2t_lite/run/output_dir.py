@@ -107,7 +107,7 @@ def open_or_create(
     run = dataclasses.replace(run, vocabulary_sha256=text_files.sha256(vocabulary_path))
     existing = read(path) if (path / RUN_FILE).exists() else None
     if existing and existing.has_weights:
-        recorded = ("data_dir", "data_sha256", "vocabulary_sha256")
+        recorded = ("task", "data_dir", "data_sha256", "vocabulary_sha256")
         now = {name: getattr(run, name) for name in recorded}
         kept = dataclasses.replace(existing.run, **now)
         if (existing.hparams, existing.run) == (hparams, kept):

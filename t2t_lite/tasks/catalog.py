@@ -4,7 +4,7 @@ from t2t_lite import errors
 from t2t_lite.tasks import parsing, task, translation
 
 TASKS: dict[str, type[task.Task]] = {
-    cls.name: cls for cls in (translation.Translation, parsing.Parsing)
+    cls.name: cls for cls in (translation.Translation, parsing.Parsing, parsing.ParsingWithTags)
 }
 
 

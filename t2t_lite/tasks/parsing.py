@@ -26,6 +26,8 @@ class Parsing(task.Task):
 
     name = "parsing"
     score_name = "F1"
+    # Whether a word's symbol in the linear form is its tag, not XX.
+    with_tags = False
     # Section 6.3
     decoding_defaults = {"beam_size": 21, "alpha": 0.3, "extra_length": 300}  # noqa: RUF012
 
@@ -33,8 +35,6 @@ class Parsing(task.Task):
         super().__init__(vocabulary)
         self.grammar = tree_grammar.TreeGrammar(vocabulary)
         self.space_id = vocabulary.space_id
-        symbols = {vocabulary.pieces[token][1:] for token in vocabulary.symbol_ids}
-        self._has_tags = trees.PRETERMINAL not in symbols
 
     def input_text(self, text: str) -> str:
         """Return the words as trees have them, with one space between."""
@@ -43,7 +43,7 @@ class Parsing(task.Task):
     def target_text(self, text: str) -> str:
         """Return the linear form of a text that is a tree or such a form."""
         try:
-            return f" {trees.linear_form(text, with_tags=self._has_tags)}"
+            return f" {trees.linear_form(text, with_tags=self.with_tags)}"
         except errors.UserError as error:
             raise errors.UserError(f"{text[:60]!r} is not a tree: {error}") from None
 
@@ -78,6 +78,13 @@ class Parsing(task.Task):
         """Return the trees [B, N] of well-formed linear forms over the sentences [B]."""
         sentences = tf.repeat(inputs, tf.shape(texts)[1])
         return tf.reshape(delinearize(tf.reshape(texts, [-1]), sentences), tf.shape(texts))
+
+
+class ParsingWithTags(Parsing):
+    """Words to trees whose words have tags."""
+
+    name = "parsing_with_tags"
+    with_tags = True
 
 
 def score(outputs: Sequence[str], references: Sequence[str]) -> evalb.Score:

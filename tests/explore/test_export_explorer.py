@@ -17,7 +17,7 @@ class _Export:
         self.path = pathlib.Path("export/1")
         self.record = {
             "checkpoint": "run/ckpt-1",
-            "task": "text",
+            "task": "translation",
             "options": dataclasses.asdict(options.DecodeOptions(alpha=1.0)),
         }
 

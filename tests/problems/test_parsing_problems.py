@@ -57,6 +57,7 @@ def test_the_form_of_a_sample():
         "targets": " (S (NP XX )NP (VP XX (ADJP XX XX XX )ADJP )VP XX )S",
         "reference": Given.text,
     }
+    assert [each.task for each in (Given(), GivenTags())] == ["parsing", "parsing_with_tags"]
     tagged = next(GivenTags().samples("test"))["targets"]
     assert tagged == " (S (NP PRP )NP (VP VBD (ADJP -LRB- JJ -RRB- )ADJP )VP . )S"
 

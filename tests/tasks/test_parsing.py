@@ -91,9 +91,10 @@ def test_free_search_is_repaired_and_counted():
 def test_a_given_tree_is_spelt_as_the_parser_learnt_it():
     raw = "( (S (NP-SBJ (DT a) (NN dog) (-NONE- *T*-1)) (VP (VBZ runs))) )"
     assert tiny_run.tree_task().target_text(raw) == " (S (NP XX XX )NP (VP XX )VP )S"
-    symbols = [" (S", " )S", " (NP", " )NP", " (VP", " )VP", " DT", " NN", " VBZ"]
+    # XX is a tag too: of foreign words, or of what a treebank gave none.
+    symbols = [" (S", " )S", " (NP", " )NP", " (VP", " )VP", " DT", " NN", " VBZ", " XX"]
     model = sentencepiece_vocabulary.train(tiny_run.SENTENCES * 10, 300, symbols=symbols)
-    tagger = parsing.Parsing(sentencepiece_vocabulary.SentencePieceVocabulary(model))
+    tagger = parsing.ParsingWithTags(sentencepiece_vocabulary.SentencePieceVocabulary(model))
     assert tagger.target_text(raw) == " (S (NP DT NN )NP (VP VBZ )VP )S"
     with pytest.raises(errors.UserError, match="it has no words"):
         tagger.target_text("(S (-NONE- *))")
