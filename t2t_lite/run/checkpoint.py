@@ -19,6 +19,7 @@ import tensorflow as tf
 from t2t_lite import errors
 from t2t_lite.run import identity as identities
 from t2t_lite.run import plain_paths
+from t2t_lite.text import text_files
 
 # TensorFlow's errors about a truncated, corrupt or foreign checkpoint file.
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
@@ -71,8 +72,7 @@ class Checkpoints:
         Raises UserError where the disk is full; checkpoints written before stay as they are.
         """
         prefix = str(self._directory / f"ckpt-{step}")
-        with _explain_failure(prefix), _as_tensorflow_takes(prefix) as path:
-            self._saved.write(path)
+        _write(self._saved, prefix)
         if in_place_of is not None:
             _remove(str(self._directory / f"ckpt-{in_place_of}"))
         # Newer ones, which were damaged when the training resumed, do not count.
@@ -266,8 +266,7 @@ def write_weights(prefix: str, weights: Mapping[str, Any], identity: identities.
     """Write weights alone as a checkpoint that `restore_weights` reads."""
     variables = {name: tf.Variable(value, trainable=False) for name, value in weights.items()}
     identity_text = _text_variable(identity.to_text())
-    with _explain_failure(prefix), _as_tensorflow_takes(prefix) as path:
-        tf.train.Checkpoint(model=variables, identity=identity_text).write(path)
+    _write(tf.train.Checkpoint(model=variables, identity=identity_text), prefix)
 
 
 def write_only(
@@ -284,10 +283,23 @@ def write_only(
     return prefix
 
 
+def _write(parts: tf.train.Checkpoint, prefix: str) -> None:
+    """Write a checkpoint so that it outlasts a power cut, after which older ones may be removed."""
+    with _explain_failure(prefix), _as_tensorflow_takes(prefix) as path:
+        parts.write(path)
+        for file in _files(prefix):  # TensorFlow leaves them to the system's caches
+            text_files.sync(file)
+
+
+def _files(prefix: str) -> list[pathlib.Path]:
+    """Return a checkpoint's files, its index first."""
+    path = pathlib.Path(prefix)
+    return [path.with_name(f"{path.name}.index"), *path.parent.glob(f"{path.name}.data-*")]
+
+
 def _remove(prefix: str) -> None:
     """Remove a checkpoint, its index first: what has an index is complete."""
-    path = pathlib.Path(prefix)
-    for file in [path.with_name(f"{path.name}.index"), *path.parent.glob(f"{path.name}.data-*")]:
+    for file in _files(prefix):
         file.unlink(missing_ok=True)
 
 

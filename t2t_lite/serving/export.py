@@ -24,6 +24,7 @@ from t2t_lite.decode import options, translator
 from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.run import plain_paths
 from t2t_lite.serving import exported, signatures, warmup
+from t2t_lite.text import text_files
 
 BATCHING_FILE = "batching_params.pbtxt"
 MAX_ROWS = 1024  # of a request, and of a batch that a server makes of several requests
@@ -139,7 +140,9 @@ def _remove_leftovers(export_dir: pathlib.Path) -> None:
 
 
 def _publish(temporary: pathlib.Path, export_dir: pathlib.Path) -> pathlib.Path:
-    """Give a complete export the next number."""
+    """Give a complete export the next number, once its files are on the disk."""
+    for file in filter(pathlib.Path.is_file, temporary.rglob("*")):
+        text_files.sync(file)
     number = max(versions(export_dir), default=0)
     while True:
         number += 1

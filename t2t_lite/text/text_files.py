@@ -283,6 +283,12 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def sync(path: Path) -> None:
+    """Wait until a file that was written is on the disk, so that a power cut cannot empty it."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+
+
 @contextlib.contextmanager
 def _locked(path: pathlib.Path) -> Iterator[IO[bytes]]:
     """Open a new file with a lock that shows that its writer is alive, where there are locks."""

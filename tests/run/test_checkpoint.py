@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import pathlib
 import shutil
 
 import numpy as np
@@ -63,6 +65,29 @@ def test_a_damaged_newest_checkpoint_is_passed_over(tmp_path, damage):
     step, damaged = again.restore_latest()
     assert (step, [p.rsplit("/")[-1] for p in damaged]) == (1, ["ckpt-2"])
     assert float(variables["embedding/matrix"][0]) == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\0", b'model_checkpoint_path: "ckpt-9"'])
+def test_tensorflows_file_about_checkpoints_is_not_read(tmp_path, content):
+    _checkpoints(tmp_path)[0].save(3)
+    (tmp_path / "checkpoint").write_bytes(content)
+    assert _checkpoints(tmp_path)[0].restore_latest() == (3, [])
+    assert checkpoint.resolve(tmp_path) == str(tmp_path / "ckpt-3")
+
+
+def test_a_checkpoint_is_on_the_disk_before_an_older_one_goes(tmp_path, monkeypatch):
+    made = _checkpoints(tmp_path, keep=1)[0]
+    made.save(1)
+    synced = []
+
+    def sync(descriptor):
+        synced.append(pathlib.Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        assert (tmp_path / "ckpt-1.index").exists()
+
+    monkeypatch.setattr(os, "fsync", sync)
+    made.save(2)
+    assert sorted(synced) == ["ckpt-2.data-00000-of-00001", "ckpt-2.index"]
+    assert _steps(tmp_path) == [2]
 
 
 def test_checkpoints_of_another_pipeline_are_refused_with_a_way_out(tmp_path):
