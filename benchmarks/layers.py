@@ -96,15 +96,17 @@ def _function(name: str, n: int, d: int, *, window: int, batch: int, backward: b
     import keras
     import tensorflow as tf
 
-    from t2t_lite.model import attention
+    from t2t_lite.model import attention, restricted
 
-    def self_attention(window: int = 0) -> attention.MultiHeadAttention:
-        heads = max(d // 64, 1)
-        return attention.MultiHeadAttention(d, heads, d_k=d // heads, d_v=d // heads, window=window)
+    heads = max(d // 64, 1)
+    sizes = {"d_k": d // heads, "d_v": d // heads}
+
+    def self_attention() -> attention.MultiHeadAttention:
+        return attention.MultiHeadAttention(d, heads, **sizes)
 
     layer = {
         "full": self_attention,
-        "restricted": lambda: self_attention(window),
+        "restricted": lambda: restricted.RestrictedAttention(d, heads, window=window, **sizes),
         "recurrent": lambda: keras.layers.LSTM(d, return_sequences=True),
         "convolution": lambda: keras.layers.Conv1D(d, 3, padding="same"),
         "separable": lambda: keras.layers.SeparableConv1D(d, 3, padding="same"),

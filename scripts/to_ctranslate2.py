@@ -137,15 +137,16 @@ def specification(
     matrix = weights["embedding/matrix"]
     own = {"encoder": weights.get("source_embedding/matrix", matrix), "decoder": matrix}
     # The row of PAD: nothing, or what the decoder begins with.
-    start = weights.get("start_vector/vector", np.zeros(hparams.d_model, np.float32))
+    start = weights.get("target/vector", np.zeros(hparams.d_model, np.float32))
     first = {"encoder": 0 * start, "decoder": start * hparams.d_model**-0.5}
-    positions = model.position(np.arange(MAX_POSITIONS)).numpy()
+    places = np.arange(MAX_POSITIONS) + hparams.imported.first_position
+    positions = model.source.positions(places).numpy()
     sides = {"encoder": spec.encoder, "decoder": spec.decoder}
     for name, side in sides.items():
         embeddings = side.embeddings[0] if name == "encoder" else side.embeddings
         embeddings.weight = np.concatenate([first[name][None], own[name][1:]])
         side.scale_embeddings = True
-        added = weights.get("source_vector/vector", 0) if name == "encoder" else 0
+        added = weights.get("source/vector", 0) if name == "encoder" else 0
         side.position_encodings.encodings = positions + added
         for i, layer in enumerate(side.layer):
             _set_layer(layer, weights, f"{name}_{i}")
@@ -153,7 +154,7 @@ def specification(
             _set_norm(side.layer_norm, weights, f"{name}_norm")
     spec.decoder.projection.weight = weights.get("softmax/matrix", matrix)
     if hparams.imported.logits_bias:
-        spec.decoder.projection.bias = weights["logits_bias/vector"]
+        spec.decoder.projection.bias = weights["logits/bias"]
     tokens = _tokens(target_pieces, len(matrix))
     spec.register_source_vocabulary(_tokens(source_pieces, len(own["encoder"])))
     spec.register_target_vocabulary(tokens)

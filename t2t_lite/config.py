@@ -7,7 +7,7 @@ replaces *is* the row of the paper's Table 3. See the package `t2t_lite.hparams`
 import dataclasses
 import json
 import pathlib
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from t2t_lite import errors, fields
@@ -247,10 +247,16 @@ def check(
         raise errors.UserError(
             "a source with its own vocabulary needs embeddings of its own: add embeddings=separate"
         )
-    if h.attention_window and (h.relative_bias or h.next_word):
+    attention = {
+        "attention_window": h.attention_window > 0,
+        "relative_bias or next_word": bool(h.relative_bias or h.next_word),
+        "attention_function": h.attention_function != "scaled_dot",
+        "attention_bias": h.imported.attention_bias,
+    }
+    changes = [name for name, is_changed in attention.items() if is_changed]
+    if len(changes) > 1:
         raise errors.UserError(
-            "relative_bias and next_word do not go with attention_window, which sees only what is "
-            "near: leave one of them out"
+            f"{' and '.join(changes)} change attention in different ways: take one of them"
         )
     if h.position_encoding != "learned" and h.d_model % 2:
         raise errors.UserError(
@@ -304,17 +310,23 @@ def to_json(hparams: HParams) -> str:
 def from_json(path: pathlib.Path) -> HParams:
     """Read hparams.json; raise UserError if it is missing or not such a file."""
     try:
-        values = json.loads(path.read_text("utf-8"))
-        fields.refuse_unknown(HParams, values, path)
-        imported = values.pop("imported", {})
-        fields.refuse_unknown(ImportedModel, imported, path)
-        return HParams(**values, imported=ImportedModel(**imported))
+        return from_dict(json.loads(path.read_text("utf-8")), path)
     except FileNotFoundError as error:
         raise errors.UserError(
             f"{path.parent} is not an output_dir (no {path.name} in it)"
         ) from error
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path} is not a hyperparameter file: {error}") from error
+
+
+def from_dict(values: Mapping[str, Any], path: object = "the hyperparameters") -> HParams:
+    """Return the hparams of `dataclasses.asdict`; raise UserError, which names `path`, for an
+    unknown field."""
+    values = dict(values)
+    fields.refuse_unknown(HParams, values, path)
+    imported = values.pop("imported", {})
+    fields.refuse_unknown(ImportedModel, imported, path)
+    return HParams(**values, imported=ImportedModel(**imported))
 
 
 def difference(old: HParams, new: HParams) -> str:

@@ -23,8 +23,8 @@ def test_override_is_typed():
         ("alpha=inf", "alpha is a number, at least -10 and at most 10; got inf"),
         ("d_ff=9999999999", "d_ff is a whole number, at least 1 and below 2^31; got 9999999999"),
         ("d_model=33", "d_model is even where positions are sinusoids, half of them sines; got 33"),
-        ("next_word=2,attention_window=4", "next_word do not go with attention_window"),
-        ("relative_bias=2,attention_window=4", "next_word do not go with attention_window"),
+        ("next_word=2,attention_window=4", "next_word change attention in different ways"),
+        ("attention_function=dot,attention_window=4", "change attention in different ways"),
     ],
 )
 def test_wrong_overrides_say_what_was_expected(text, expected):

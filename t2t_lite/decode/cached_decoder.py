@@ -24,7 +24,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import beam_search, candidates, matmuls, prepared_weights
 from t2t_lite.decode import options as decode_options
-from t2t_lite.model import attention, compatibility, linear, residual, transformer
+from t2t_lite.model import attention, linear, next_word, transformer
 
 
 class KeysValues(NamedTuple):
@@ -35,7 +35,7 @@ class KeysValues(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The source's words, and the slots whose token moves on to the next word: see relative."""
+    """The source's words, and the slots whose token moves on to the next word."""
 
     numbers: tf.Tensor  # int32 [B, S]
     passes: tf.Tensor  # bool [B, C]
@@ -46,14 +46,14 @@ class State(NamedTuple):
 
     `slots` [B, C] are those that the caches hold, slot (t, n) as t * N + n; the last ones are all
     slots of the newest times. `caches` are their keys and values in each layer, `memories` those of
-    the source; `memory_mask` [B, 1, 1, S] hides padding. `words` is empty unless the model has a
+    the source; `memory_bias` [B, 1, 1, S] hides padding. `words` is empty unless the model has a
     bias for the next word.
     """
 
     slots: tf.Tensor
     caches: tuple[KeysValues, ...]
     memories: tuple[KeysValues | prepared_weights.FoldedMemory, ...]
-    memory_mask: tf.Tensor
+    memory_bias: tf.Tensor
     words: Words | tuple[()] = ()
 
 
@@ -85,17 +85,21 @@ class CachedDecoder:
         dtype = tf.as_dtype(matmul_dtype or model.compute_dtype)
         hparams = model.hparams
         self.hparams = hparams
-        self.embedding_VD = model.softmax_matrix()
+        self.embedding_VD = model.logits.matrix()
         softmax_dtype = dtype if may_round else tf.float32
         self.logits_are_rounded = softmax_dtype != tf.float32
         self.layers = [
             prepared_weights.LayerWeights.of(layer, dtype) for layer in model.decoder_layers
         ]
+        self.folded = [
+            prepared_weights.FoldedAttention(layer.cross_attention)
+            for layer in model.decoder_layers
+        ]
         self.has_integers = dtype == tf.int8
         self.project = (
-            prepared_weights.encoder_projection(model) if self.has_integers else linear.project
+            prepared_weights.encoder_projection(model) if self.has_integers else linear.matmul
         )
-        self.final_norm = prepared_weights.Norm.of(model.decoder_norm) if hparams.pre_norm else None
+        self.final_norm = prepared_weights.Norm.of(model.decoder[-1]) if hparams.pre_norm else None
         # What the softmax multiplies comes from this norm.
         last_norm = self.final_norm or self.layers[-1].norms[-1]
         self.softmax = matmuls.matmul(
@@ -103,6 +107,7 @@ class CachedDecoder:
             dtype=softmax_dtype,
             bounds=last_norm.bounds(),
         )
+        self.words = model.words if isinstance(model, next_word.NextWordTransformer) else None
 
     def encode(self, inputs: tf.Tensor) -> State:
         """Return the state before the first step: no slots, and the memory of inputs [B, S].
@@ -113,29 +118,30 @@ class CachedDecoder:
         if self.has_integers:
             with tf.control_dependencies([matmuls.assert_integers()]):
                 inputs = tf.identity(inputs)
-        encoded = self.model.encode(inputs, project=self.project)
-        memories = [
-            KeysValues(*layer.cross_attention.keys_values(encoded.states, self.project))
-            for layer in self.model.decoder_layers
-        ]
+        with linear.projecting_by(self.project):
+            encoded = self.model.encode(inputs)
+            memories = [
+                KeysValues(*layer.cross_attention.keys_values(encoded.states))
+                for layer in self.model.decoder_layers
+            ]
         hparams, batch_size = self.hparams, tf.shape(inputs)[0]
 
         def empty(size):
             return tf.zeros([batch_size, hparams.num_heads, 0, size], self.dtype)
 
-        layers = self.model.decoder_layers
+        mask, words = encoded.mask, ()
+        if self.words:
+            words = Words(encoded.mask.numbers, passes=tf.zeros([batch_size, 0], tf.bool))
+            mask = encoded.mask.mask
+        memory_bias = attention.mask_bias(mask)
         if inputs.shape[0] == 1 and hparams.attention_function != "additive":
-            pairs = zip(self.layers, memories)
-            memories = [weights.folded(*memory, encoded.mask) for weights, memory in pairs]
-        words = ()
-        if self.model.words:
-            numbers = self.model.words.numbers(encoded.ids)
-            words = Words(numbers, passes=tf.zeros([batch_size, 0], tf.bool))
+            pairs = zip(self.folded, memories)
+            memories = [folded.memory(*memory, memory_bias) for folded, memory in pairs]
         return State(
             slots=tf.zeros([batch_size, 0], tf.int32),
-            caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in layers),
+            caches=tuple(KeysValues(empty(hparams.d_k), empty(hparams.d_v)) for _ in memories),
             memories=tuple(memories),
-            memory_mask=encoded.mask,
+            memory_bias=memory_bias,
             words=words,
         )
 
@@ -171,8 +177,6 @@ class CachedDecoder:
         self, ids: tf.Tensor, position: tf.Tensor, ancestry: tf.Tensor, state: State
     ) -> tuple[candidates.Logits, State]:
         """See beam_search.Decoder."""
-        mask = self._mask(state.slots, ancestry, position)
-        distances = (state.slots // self.beam_size - position)[:, None]
         # The newest slots still have room for so many steps, this one among them.
         steps_left = tf.shape(ancestry)[2] - position
         num_slots = tf.shape(state.slots)[1]
@@ -180,38 +184,54 @@ class CachedDecoder:
         step_slots = _StepSlots(
             rows=ends * (num_slots // self.beam_size) - steps_left, num_slots=num_slots
         )
-        x = self.model.embedding(ids)
-        if self.hparams.imported.start_vector:
-            x = tf.where(position == 0, self.model.start_vector(x), x)
-        x = tf.reshape(x + self.model.position(position), [-1, self.hparams.d_model])
-        masks, memory_masks = ([one] * len(self.layers) for one in (mask, state.memory_mask))
-        if self.hparams.relative_bias:
-            masks = [mask + bias for bias in self.model.decoder_bias(distances)]
-        if self.model.words and state.words:
-            words = state.words._replace(
-                passes=_written(state.words.passes, self.model.words.passes(ids), steps_left)
-            )
-            is_passed = (mask[:, 0] == 0) & words.passes[:, None]  # [B, N, C]
-            passed = tf.math.count_nonzero(is_passed, axis=2, dtype=tf.int32)
-            biases = self.model.word_biases(words.numbers, passed)
-            memory_masks = [state.memory_mask + bias for bias in biases]
-            state = state._replace(words=words)
+        is_visible = self._is_visible(state.slots, ancestry, position)
+        biases = self._self_biases(is_visible, state.slots // self.beam_size - position)
+        state, memory_biases = self._memory_biases(state, ids, is_visible, steps_left)
+        x = tf.reshape(self.model.target(ids, position), [-1, self.hparams.d_model])
         caches = []
-        for weights, cache, memory, *layer_masks in zip(
-            self.layers, state.caches, state.memories, masks, memory_masks
-        ):
-            x, cache = self._layer(x, weights, cache, memory, step_slots, *layer_masks)
+        for i, cache in enumerate(state.caches):
+            x, cache = self._layer(
+                x, i, cache, state.memories[i], step_slots, biases[i], memory_biases[i]
+            )
             caches.append(cache)
         if self.final_norm:
             x = self.final_norm(x)
         return self.logits(x), state._replace(caches=tuple(caches))
 
-    def _mask(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
-        """Return [B, 1, N, C] that hides slots which are not a beam's own, or too far away."""
+    def _is_visible(self, slots: tf.Tensor, ancestry: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
+        """Return bool [B, N, C]: whether slots are a beam's own, and not too far away."""
         is_visible = is_own(slots, ancestry, self.beam_size)
         if self.hparams.attention_window:
             is_visible &= self._is_near(slots, position)[:, None]
-        return tf.where(is_visible, 0.0, attention.MASKED)[:, None]
+        return is_visible
+
+    def _self_biases(self, is_visible: tf.Tensor, distances: tf.Tensor) -> list[tf.Tensor]:
+        """Return what each layer adds to the scores [B, H, N, C] of its self-attention, given the
+        slots' distances [B, C]."""
+        bias = attention.mask_bias(is_visible)
+        if not self.hparams.relative_bias:
+            return [bias] * len(self.layers)
+        return [
+            bias + layer.self_attention.distance_bias(distances[:, None])
+            for layer in self.model.decoder_layers
+        ]
+
+    def _memory_biases(
+        self, state: State, ids: tf.Tensor, is_visible: tf.Tensor, steps_left: tf.Tensor
+    ) -> tuple[State, list[tf.Tensor]]:
+        """Return what each layer adds to the scores [B, H, N, S] of its cross-attention; and the
+        state, which has counted the words."""
+        if not (self.words and state.words):
+            return state, [state.memory_bias] * len(self.layers)
+        passes = _written(state.words.passes, self.words.passes(ids), steps_left)
+        is_passed = is_visible & passes[:, None]  # [B, N, C]
+        passed = tf.math.count_nonzero(is_passed, axis=2, dtype=tf.int32)
+        distances = state.words.numbers[:, None] - passed[:, :, None]
+        biases = [
+            state.memory_bias + layer.cross_attention.distance_bias(distances)
+            for layer in self.model.decoder_layers
+        ]
+        return state._replace(words=state.words._replace(passes=passes)), biases
 
     def _is_near(self, slots: tf.Tensor, position: tf.Tensor) -> tf.Tensor:
         """Return bool [B, C]: whether restricted self-attention of a position reaches the times of
@@ -223,87 +243,58 @@ class CachedDecoder:
         logits = self.softmax(x)
         if not self.logits_are_rounded:
             return logits
-        states = self.model.softmax_inputs(x)
+        states = self.model.logits.inputs(x)
         states = tf.reshape(states, [-1, self.beam_size, states.shape[-1]])
         return candidates.RoundedLogits(logits, states, self.embedding_VD)
 
     def _layer(
         self,
-        x,
-        weights: prepared_weights.LayerWeights,
-        cache,
-        memory,
+        x: tf.Tensor,
+        number: int,
+        cache: KeysValues,
+        memory: KeysValues | prepared_weights.FoldedMemory,
         slots: "_StepSlots",
-        mask,
-        memory_mask,
-    ):
+        bias: tf.Tensor,
+        memory_bias: tf.Tensor,
+    ) -> tuple[tf.Tensor, KeysValues]:
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
+        weights, layer = self.layers[number], self.model.decoder_layers[number]
+        d_k, d_v = self.hparams.d_k, self.hparams.d_v
         new_cache = cache
 
-        def self_attention(y):
+        def attend(y):
             nonlocal new_cache
-            sizes = [self.hparams.d_k, self.hparams.d_k, self.hparams.d_v]
-            q, k, v = self._split_heads(self._cast(weights.self_qkv(y)), sizes)
+            q, k, v = self._split_heads(weights.self_qkv(y), [d_k, d_k, d_v])
             new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            attended = self._attend(q, new_cache, mask, weights.self_additive)
-            return weights.self_output(attended)
+            heads = layer.self_attention.attend(q, *new_cache, bias)
+            return weights.self_output(self._join_heads(heads))
 
-        def cross_attention(y):
+        def attend_to_memory(y):
             if isinstance(memory, prepared_weights.FoldedMemory):
-                return weights.add_cross_output_bias(self._attend_folded(y, memory, memory_mask))
-            y = self._cast(weights.cross_q(y))
-            (q,) = self._split_heads(y, [self.hparams.d_k])
-            attended = self._attend(q, memory, memory_mask, weights.cross_additive)
-            return weights.cross_output(attended)
+                # The memory's own bias hides padding, but knows no words.
+                more = memory_bias if self.words else None
+                return self.folded[number].attend(y, memory, more)
+            (q,) = self._split_heads(weights.cross_q(y), [d_k])
+            heads = layer.cross_attention.attend(q, *memory, memory_bias)
+            return weights.cross_output(self._join_heads(heads))
 
         def feed_forward(y):
-            return weights.hidden_to_output(weights.activation(weights.input_to_hidden(y)))
+            hidden = layer.feed_forward.activate(weights.input_to_hidden(y))
+            return weights.hidden_to_output(hidden)
 
-        sublayers = (self_attention, cross_attention, feed_forward)
-        for sublayer, norm in zip(sublayers, weights.norms):
-            x = residual.residual(x, sublayer, norm, pre_norm=self.hparams.pre_norm)
+        for sublayer, norm in zip((attend, attend_to_memory, feed_forward), weights.norms):
+            x = layer.residual(x, sublayer, norm, dropout=lambda y: y)
         return x, new_cache
-
-    def _cast(self, x: tf.Tensor) -> tf.Tensor:
-        """Return x in attention's type."""
-        return tf.cast(x, self.dtype)
 
     def _split_heads(self, x: tf.Tensor, sizes: list[int]) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
-        num_heads = self.hparams.num_heads
-        if len(set(sizes)) == 1:
-            # [B N, n H K] --> [B, N, n, H, K] --> [n, B, H, N, K]
-            x = tf.reshape(x, [-1, self.beam_size, len(sizes), num_heads, sizes[0]])
-            return tf.unstack(prepared_weights.transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
-        parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
-        return [self._split_heads(part, [size])[0] for part, size in zip(parts, sizes)]
+        x = tf.reshape(tf.cast(x, self.dtype), [-1, self.beam_size, x.shape[1]])
+        return attention.split_heads(x, self.hparams.num_heads, sizes, prepared_weights.transpose)
 
-    def _attend(
-        self, q: tf.Tensor, memory: KeysValues, mask: tf.Tensor, additive: tf.Tensor | None
-    ) -> tf.Tensor:
-        """Let queries [B, H, N, K] attend to memory; return [B * N, H * K]."""
-        if additive is None:
-            scores = compatibility.dot(q, memory.keys)
-        else:
-            scores = compatibility.additive(q, memory.keys, additive)
-        weights = tf.nn.softmax(scores + mask)
-        heads_BHNK = tf.matmul(tf.cast(weights, self.dtype), memory.values)
-        joined_BNHK = prepared_weights.transpose(heads_BHNK, [0, 2, 1, 3])
-        return tf.reshape(joined_BNHK, [-1, self.hparams.num_heads * self.hparams.d_v])
-
-    def _attend_folded(
-        self, x: tf.Tensor, memory: prepared_weights.FoldedMemory, mask: tf.Tensor
-    ) -> tf.Tensor:
-        """Let x [N, D] attend to the memory of one sentence; return [N, D]."""
-        d_model = self.hparams.d_model
-        scores = tf.matmul(x, tf.reshape(memory.keys, [-1, d_model]), transpose_b=True)
-        # [N, H S] --> [N, H, S] --> [N, H S]
-        scores = tf.reshape(scores, [self.beam_size, self.hparams.num_heads, -1])
-        if self.model.words:  # the memory's own bias hides padding, but knows no words
-            scores += prepared_weights.transpose(mask, [0, 2, 1, 3])[0]
-        weights = tf.nn.softmax(scores + memory.bias)
-        weights = tf.reshape(weights, [self.beam_size, -1])
-        return tf.matmul(weights, tf.reshape(memory.values, [-1, d_model]))
+    def _join_heads(self, heads: tf.Tensor) -> tf.Tensor:
+        """Concatenate heads [B, H, N, d_v] to [B * N, H d_v]."""
+        joined = attention.join_heads(heads, prepared_weights.transpose)
+        return tf.reshape(joined, [-1, joined.shape[2]])
 
 
 class Ensemble:

@@ -58,7 +58,7 @@ def run(models: Sequence[transformer.Transformer], inputs: tf.Tensor, targets: t
         with attention.recording() as attended:
             logits = model(inputs, targets)
         logs.append(_of_targets(logits, targets))
-        weights.append(tf.reduce_mean(attended[_alignment_layer(model)].weights(), axis=1))
+        weights.append(tf.reduce_mean(attended[_alignment_layer(model)], axis=1))
     return Forced(
         _mean(logs),
         tf.argmax(tf.add_n(weights), axis=2, output_type=tf.int32),

@@ -7,13 +7,19 @@ Shapes: S source length, D d_model, H heads, K size of one head, V rows of the e
 of the softmax.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from t2t_lite.decode import candidates, matmuls
-from t2t_lite.model import attention, linear, normalization, transformer
+from t2t_lite.model import (
+    attention,
+    compatibility,
+    imported,
+    linear,
+    normalization,
+    transformer,
+)
 
 
 class FoldedMemory(NamedTuple):
@@ -38,7 +44,7 @@ class Norm(NamedTuple):
     epsilon: float
 
     @classmethod
-    def of(cls, layer: normalization.LayerNorm) -> "Norm":
+    def of(cls, layer: normalization.LayerNormalization) -> "Norm":
         scale, bias = tf.convert_to_tensor(layer.scale), tf.convert_to_tensor(layer.bias)
         scale, bias = matmuls.constant(scale), matmuls.constant(bias)
         return cls(scale, bias, layer.epsilon)
@@ -53,9 +59,9 @@ class Norm(NamedTuple):
 
 
 class LayerWeights(NamedTuple):
-    """A layer's matmuls, with 1 / sqrt(d_k) folded into the queries' weights, its norms, its
-    activation, and for additive attention the vectors."""
+    """A decoder layer with its matmuls and norms prepared; the rest is the layer's own."""
 
+    layer: transformer.DecoderLayer
     self_qkv: matmuls.Matmul
     self_output: matmuls.Matmul
     cross_q: matmuls.Matmul
@@ -63,74 +69,26 @@ class LayerWeights(NamedTuple):
     input_to_hidden: matmuls.Matmul
     hidden_to_output: matmuls.Matmul
     norms: tuple[Norm, Norm, Norm]
-    self_additive: tf.Tensor | None
-    cross_additive: tf.Tensor | None
-    activation: Callable[[tf.Tensor], tf.Tensor]
-    # Of folded cross-attention: W_q^T and W^O of each head [H, K, D], b_q [H, K, 1], b^O [D].
-    folding_q: tf.Tensor
-    folding_output: tf.Tensor
-    folding_q_bias: tf.Tensor | None
-    folding_output_bias: tf.Tensor | None
-
-    def folded(self, keys: tf.Tensor, values: tf.Tensor, mask: tf.Tensor) -> FoldedMemory:
-        """Fold cross-attention to keys and values [1, H, S, K], of which a mask [1, 1, 1, S] hides
-        padding."""
-        keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in (keys, values))
-        d_model = self.folding_q.shape[2]
-        bias_HS = tf.repeat(mask[0, :, 0], keys_HSK.shape[0], axis=0)
-        if self.folding_q_bias is not None:
-            bias_HS += tf.matmul(keys_HSK, self.folding_q_bias)[:, :, 0]
-        return FoldedMemory(
-            keys=tf.reshape(tf.matmul(keys_HSK, self.folding_q), [1, -1, d_model]),
-            values=tf.reshape(tf.matmul(values_HSK, self.folding_output), [1, -1, d_model]),
-            bias=bias_HS[None],
-        )
-
-    def add_cross_output_bias(self, x: tf.Tensor) -> tf.Tensor:
-        """Return x + b^O of cross-attention."""
-        return x if self.folding_output_bias is None else x + self.folding_output_bias
 
     @classmethod
     def of(cls, layer: transformer.DecoderLayer, dtype: tf.DType) -> "LayerWeights":
         """Prepare a layer's weights for matmuls in dtype."""
-        self_attention, cross = layer.self_attention, layer.cross_attention
-        feed_forward = layer.feed_forward
+        own, cross, feed_forward = layer.self_attention, layer.cross_attention, layer.feed_forward
 
         def matmul(kernel, bias=None):
             if bias is not None:
                 bias = tf.convert_to_tensor(bias)
             return matmuls.matmul(tf.convert_to_tensor(kernel), bias, dtype=dtype)
 
-        def scaled(kernel):  # of either attention: they have one d_k and one function
-            scale = self_attention.d_k**-0.5 if self_attention.function == "scaled_dot" else 1.0
-            return tf.cast(kernel, tf.float32) * scale
-
-        def query_bias(one):
-            return scaled(tf.convert_to_tensor(one.q_bias)) if one.use_bias else None
-
-        def output_bias(one):
-            if not one.use_bias:
-                return None
-            return tf.cast(tf.convert_to_tensor(one.output_bias), tf.float32)
-
-        def additive(one):
-            return tf.convert_to_tensor(one.additive) if one.function == "additive" else None
-
-        def heads(rows):
-            return tf.reshape(rows, [cross.num_heads, -1, rows.shape[1]])
-
-        qkv = tf.cast(tf.convert_to_tensor(self_attention.qkv), tf.float32)
-        num_queries = self_attention.num_heads * self_attention.d_k
-        qkv_bias, cross_bias = query_bias(self_attention), query_bias(cross)
+        qkv_bias, cross_bias = _bias(own, "q_bias"), _bias(cross, "q_bias")
         if qkv_bias is not None:
-            qkv_bias = tf.pad(qkv_bias, [[0, qkv.shape[1] - num_queries]])
+            qkv_bias = tf.pad(qkv_bias, [[0, own.qkv.shape[1] - qkv_bias.shape[0]]])
         return cls(
-            self_qkv=matmul(
-                tf.concat([scaled(qkv[:, :num_queries]), qkv[:, num_queries:]], 1), qkv_bias
-            ),
-            self_output=matmul(self_attention.output_kernel, output_bias(self_attention)),
-            cross_q=matmul(scaled(tf.convert_to_tensor(cross.q)), cross_bias),
-            cross_output=matmul(cross.output_kernel, output_bias(cross)),
+            layer=layer,
+            self_qkv=matmul(own.qkv, qkv_bias),
+            self_output=matmul(own.output_kernel, _bias(own, "output_bias")),
+            cross_q=matmul(cross.q, cross_bias),
+            cross_output=matmul(cross.output_kernel, _bias(cross, "output_bias")),
             input_to_hidden=matmul(feed_forward.kernel_1, feed_forward.bias_1),
             hidden_to_output=matmul(feed_forward.kernel_2, feed_forward.bias_2),
             norms=(
@@ -138,14 +96,58 @@ class LayerWeights(NamedTuple):
                 Norm.of(layer.cross_attention_norm),
                 Norm.of(layer.feed_forward_norm),
             ),
-            self_additive=additive(self_attention),
-            cross_additive=additive(cross),
-            activation=feed_forward.activation,
-            folding_q=heads(transpose(scaled(tf.convert_to_tensor(cross.q)), [1, 0])),
-            folding_output=heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32)),
-            folding_q_bias=None if cross_bias is None else heads(cross_bias[:, None]),
-            folding_output_bias=output_bias(cross),
         )
+
+
+class FoldedAttention:
+    """A layer's cross-attention with its projections multiplied into one sentence's memory."""
+
+    def __init__(self, cross: attention.MultiHeadAttention):
+        scale = 1.0 if isinstance(cross, compatibility.DotAttention) else cross.d_k**-0.5
+        self._num_heads, self._d_model = cross.num_heads, cross.d_model
+        # W_q^T / sqrt(d_k) and W^O of each head [H, K, D], b_q / sqrt(d_k) [H, K, 1], b^O [D].
+        q = tf.cast(tf.convert_to_tensor(cross.q), tf.float32) * scale
+        self._q = self._heads(transpose(q, [1, 0]))
+        self._output = self._heads(tf.cast(tf.convert_to_tensor(cross.output_kernel), tf.float32))
+        bias = _bias(cross, "q_bias")
+        self._q_bias = None if bias is None else self._heads(bias[:, None] * scale)
+        self._output_bias = _bias(cross, "output_bias")
+
+    def memory(self, keys: tf.Tensor, values: tf.Tensor, bias: tf.Tensor) -> FoldedMemory:
+        """Fold keys and values [1, H, S, K], of which a bias [1, 1, 1, S] hides padding."""
+        keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in (keys, values))
+        bias_HS = tf.repeat(bias[0, :, 0], self._num_heads, axis=0)
+        if self._q_bias is not None:
+            bias_HS += tf.matmul(keys_HSK, self._q_bias)[:, :, 0]
+        return FoldedMemory(
+            keys=tf.reshape(tf.matmul(keys_HSK, self._q), [1, -1, self._d_model]),
+            values=tf.reshape(tf.matmul(values_HSK, self._output), [1, -1, self._d_model]),
+            bias=bias_HS[None],
+        )
+
+    def attend(
+        self, x: tf.Tensor, memory: FoldedMemory, bias_1HNS: tf.Tensor | None = None
+    ) -> tf.Tensor:
+        """Let x [N, D] attend to a memory, with more bias than its own; return [N, D]."""
+        num_beams = x.shape[0] or tf.shape(x)[0]
+        scores = tf.matmul(x, tf.reshape(memory.keys, [-1, self._d_model]), transpose_b=True)
+        # [N, H S] --> [N, H, S] --> [N, H S]
+        scores = tf.reshape(scores, [num_beams, self._num_heads, -1])
+        if bias_1HNS is not None:
+            scores += transpose(bias_1HNS, [0, 2, 1, 3])[0]
+        weights = tf.reshape(tf.nn.softmax(scores + memory.bias), [num_beams, -1])
+        y = tf.matmul(weights, tf.reshape(memory.values, [-1, self._d_model]))
+        return y if self._output_bias is None else y + self._output_bias
+
+    def _heads(self, rows: tf.Tensor) -> tf.Tensor:
+        return tf.reshape(rows, [self._num_heads, -1, rows.shape[1]])
+
+
+def _bias(layer: attention.MultiHeadAttention, name: str) -> tf.Tensor | None:
+    """Return a bias of an attention layer in float32, None where it has none."""
+    if not isinstance(layer, imported.BiasedAttention):
+        return None
+    return tf.cast(tf.convert_to_tensor(getattr(layer, name)), tf.float32)
 
 
 def encoder_projection(model: transformer.Transformer) -> linear.Project:
@@ -163,7 +165,7 @@ def encoder_projection(model: transformer.Transformer) -> linear.Project:
 
     def project(x, kernel, dtype):
         if kernel.path not in rounded:
-            return linear.project(x, kernel, dtype)
+            return linear.matmul(x, kernel, dtype)
         y = rounded[kernel.path](tf.reshape(x, [-1, kernel.shape[0]]))
         shape = tf.concat([tf.shape(x)[:-1], kernel.shape[1:]], 0)
         return tf.cast(tf.reshape(y, shape), dtype)
@@ -174,7 +176,7 @@ def encoder_projection(model: transformer.Transformer) -> linear.Project:
 def softmax_weights(matrix: tf.Tensor, d_model: int) -> tuple[tf.Tensor, tf.Tensor | None]:
     """Return the softmax's kernel [D, W] and its bias [W], None where all would be 0.
 
-    The matrix is [V, D], or [V, D + 1] with the logits' bias (`Transformer.softmax_matrix`). As a
+    The matrix is [V, D], or [V, D + 1] with the logits' bias (`Transformer.logits.matrix`). As a
     row of the kernel a large bias would spoil the one scale of 8-bit integers. W is V rounded up,
     for a search by groups of columns; the columns added have a probability of 0.
     """

@@ -30,7 +30,7 @@ from t2t_lite.decode import (
     options,
 )
 from t2t_lite.decode.translation import BLANK, Hypothesis, Translation
-from t2t_lite.model import transformer
+from t2t_lite.model import next_word, transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
@@ -125,7 +125,7 @@ class Translator:
         models, prefixes = [], []
         for part in parts:
             prefix = checkpoint.resolve(run.path, part)
-            model = transformer.Transformer(
+            model = next_word.create(
                 run.hparams,
                 task.vocabulary.targets.size,
                 words=task.grammar,

@@ -126,7 +126,7 @@ def weights(model: transformer.Transformer, inputs: tf.Tensor, targets: tf.Tenso
         model.decode(targets, model.encode(inputs))
 
     def stack(side: str, layer: str, count: int) -> tf.Tensor:
-        return tf.stack([attended[f"{side}_{i}/{layer}"].weights() for i in range(count)], axis=1)
+        return tf.stack([attended[f"{side}_{i}/{layer}"] for i in range(count)], axis=1)
 
     num_encoders, num_decoders = len(model.encoder_layers), len(model.decoder_layers)
     return Weights(

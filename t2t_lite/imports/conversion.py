@@ -14,7 +14,7 @@ NO_ROW = -1  # in place of a row's number: a row of zeros
 _PART = re.compile(r"/(?:kernel|bias)/[qkvo]$")
 _PAD = "<pad>"  # of frameworks that have none
 EMBEDDINGS: tuple[str, ...] = ("source_embedding/matrix", "embedding/matrix", "softmax/matrix")
-LOGITS_BIAS = "logits_bias/vector"
+LOGITS_BIAS = "logits/bias"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -171,8 +171,8 @@ def hparams(
         imported=config.ImportedModel(
             attention_bias="decoder_0/cross_attention/q_bias" in weights,
             logits_bias=LOGITS_BIAS in weights,
-            source_vector="source_vector/vector" in weights,
-            start_vector="start_vector/vector" in weights,
+            source_vector="source/vector" in weights,
+            start_vector="target/vector" in weights,
             **parts,
         ),
     )
@@ -201,7 +201,7 @@ def completed(
         complete[LOGITS_BIAS] = reordered(bias, places)
     if start is not None:
         row = complete["embedding/matrix"][sides.target.pieces.index(start)]
-        complete["start_vector/vector"] = (row * np.float32(row.size) ** 0.5).astype(np.float32)
+        complete["target/vector"] = (row * np.float32(row.size) ** 0.5).astype(np.float32)
     return complete
 
 

@@ -2,9 +2,7 @@
 
 import dataclasses
 import os
-import pathlib
 import re
-import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,8 +11,7 @@ import tensorflow as tf
 
 from t2t_lite import config, errors
 from t2t_lite.model import transformer
-from t2t_lite.run import checkpoint
-from t2t_lite.run import identity as identities
+from t2t_lite.run import checkpoint, finished
 from t2t_lite.run import output_dir as output_dirs
 
 
@@ -44,24 +41,30 @@ class Imported:
 
 
 def write(imported: Imported, output_dir: str | os.PathLike[str]) -> str:
-    """Write an output_dir and return its checkpoint's prefix; it appears when it is complete.
+    """Write an output_dir and return its checkpoint's prefix; see `finished.write`.
 
-    Raises UserError where something is there already, and where the weights are not all those of
-    the model; nothing is written then.
+    Raises UserError where the weights are not all those of the model, too.
     """
-    path = pathlib.Path(output_dir)
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise errors.UserError(f"--output_dir={path} is there already: give a new one")
+    finished.check_new(output_dir)
     _check(imported)
-    temporary = path.with_name(f".{path.name}.incomplete-{os.getpid()}")
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir(parents=True)
-        _write_files(imported, temporary)
-        os.replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return str(path / f"ckpt-{imported.step}")
+    run = output_dirs.Run(
+        problem=imported.problem,
+        task="translation",
+        data_dir="",
+        vocabulary=imported.vocabulary_name,
+        vocab_size=imported.vocab_size,
+        hparams_set=imported.hparams_set,
+        precision="float32",
+        random_seed=0,
+    )
+    return finished.write(
+        output_dir,
+        hparams=imported.hparams,
+        run=run,
+        vocabulary=imported.vocabulary,
+        weights=imported.weights,
+        step=imported.step,
+    )
 
 
 def num_layers(weights: Mapping[str, np.ndarray], side: str) -> int:
@@ -78,31 +81,6 @@ def is_allowed(name: str, value: Any) -> bool:
     except errors.UserError:
         return False
     return True
-
-
-def _write_files(imported: Imported, directory: pathlib.Path) -> None:
-    run = output_dirs.Run(
-        problem=imported.problem,
-        task="translation",
-        data_dir="",
-        vocabulary=imported.vocabulary_name,
-        vocab_size=imported.vocab_size,
-        hparams_set=imported.hparams_set,
-        precision="float32",
-        random_seed=0,
-    )
-    # Beside the run, so that it may have the same name.
-    source = directory / "vocabulary" / imported.vocabulary_name
-    source.parent.mkdir()
-    source.write_bytes(imported.vocabulary)
-    written = output_dirs.open_or_create(
-        directory, hparams=imported.hparams, run=run, vocabulary_path=source
-    )
-    shutil.rmtree(source.parent)
-    identity = identities.of(imported.hparams, written.vocabulary_path)
-    prefix = str(directory / f"ckpt-{imported.step}")
-    with tf.device("CPU"):
-        checkpoint.write_weights(prefix, imported.weights, identity)
 
 
 def _check(imported: Imported) -> None:

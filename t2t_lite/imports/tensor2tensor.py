@@ -30,7 +30,7 @@ _NAMES = conversion.Names(
     },
     elsewhere={
         f"(?:.*/)?(encoder|decoder)/{_NORM}": "{0}_norm/{1}",
-        f"(?:.*/)?{_TARGET_SPACE}": "source_vector/vector",
+        f"(?:.*/)?{_TARGET_SPACE}": "source/vector",
     },
     words={"encdec_attention": "cross_attention", "ffn": "feed_forward", "output_transform": "o"},
     other_parts={"relative": "relative positions", "moe": "mixture of experts", "lstm": "an RNN"},
@@ -165,14 +165,14 @@ def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict
             )
         same[int(shard[2])] = value
     weights = conversion.fused(_NAMES.renamed(others))
-    if "source_vector/vector" in weights:
-        matrix = weights["source_vector/vector"]
+    if "source/vector" in weights:
+        matrix = weights["source/vector"]
         if not (matrix.ndim == 2 and 0 <= target_space < len(matrix)):
             raise errors.UserError(
                 f"--target_space={target_space} is none of {_TARGET_SPACE} with the shape "
                 f"{matrix.shape}"
             )
-        weights["source_vector/vector"] = matrix[target_space]
+        weights["source/vector"] = matrix[target_space]
     for name, parts in shards.items():
         try:  # shards are rows in numeric order: weights_2 comes before weights_10
             weights[name] = np.concatenate([parts[i] for i in sorted(parts)])

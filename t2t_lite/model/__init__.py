@@ -1,1 +1,1 @@
-"""The Transformer's layers and the model."""
+"""The Transformer's layers and the model; `variants` chooses parts that are not the paper's."""

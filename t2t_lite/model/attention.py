@@ -1,102 +1,81 @@
 """Multi-head attention (Section 3.2): softmax(Q K^T / sqrt(d_k)) V, h times side by side.
 
-Shapes: B batch, T queries, S memory positions (keys and values), D d_model, H heads, K size of one
-head (d_k, d_v); scores_BHTS is [B, H, T, S].
+Shapes: B batch, T queries, S keys and values, D d_model, H heads, K size of one head (d_k, d_v);
+scores_BHTS is [B, H, T, S].
 
-Where a query may look is a float32 `mask` that broadcasts to [B, H, T, S]: 0 where it may,
--1e9 where it may not. It is made once a step, not once a layer.
-
-Two things are not the base model's, and stand in modules of their own: other functions of query and
-key than the scaled dot product (`compatibility`), and restricted self-attention (`restricted`).
+A mask is boolean as in Keras, True where a query may attend. Its shape is [B, S], [B, T, S] or
+[B, H, T, S], or broadcasts to one of them.
 """
 
 import contextlib
 import contextvars
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from t2t_lite import config
-from t2t_lite.model import compatibility, dropout, linear, restricted
+from t2t_lite.model import dropout as dropouts
+from t2t_lite.model import linear
 from t2t_lite.text import vocabulary
 
-MASKED = restricted.MASKED
-
-# From queries [B, H, T, K] and keys [B, H, S, K] to float32 scores [B, H, T, S].
-Compatibility = Callable[[tf.Tensor, tf.Tensor], tf.Tensor]
+MASKED = -1e9  # added to a score, leaves a weight of exactly 0
 
 
-def padding_mask(ids: tf.Tensor) -> tf.Tensor:
-    """Return [B, 1, 1, S] that hides PAD: ids [[5, 1, 0]] -> [[[[0, 0, -1e9]]]]."""
-    return tf.where(tf.equal(ids, vocabulary.PAD_ID), MASKED, 0.0)[:, None, None, :]
+def padding_mask(ids: Any) -> Any:
+    """Return [B, S], True for tokens: ids [[5, 1, 0]] -> [[True, True, False]]."""
+    return keras.ops.not_equal(ids, vocabulary.PAD_ID)
 
 
 def causal_mask(length: int | tf.Tensor) -> tf.Tensor:
-    """Return [1, 1, T, T] that hides what comes after each query."""
+    """Return [1, T, T], True for a query's own position and those before."""
     positions = tf.range(length)
-    return tf.where(positions[:, None] >= positions[None, :], 0.0, MASKED)[None, None]
+    return (positions[:, None] >= positions[None, :])[None]
 
 
-def scaled_dot_product_attention(
-    queries: tf.Tensor,
-    keys: tf.Tensor,
-    values: tf.Tensor,
-    mask: tf.Tensor | None = None,
-    *,
-    scores: Compatibility = compatibility.scaled_dot,
-    dropout_rate: float = 0.0,
-    noise: dropout.Noise | None = None,
-) -> tf.Tensor:
-    """Return softmax(Q K^T / sqrt(d_k)) V of each head, [B, H, T, d_v] (Section 3.2.1).
+def mask_bias(mask: tf.Tensor) -> tf.Tensor:
+    """Return what a mask adds to scores: 0 where a query may attend, else -1e9; float32, broadcasts
+    to [B, H, T, S]."""
+    if mask.dtype != tf.bool or mask.shape.rank not in (2, 3, 4):
+        raise ValueError(
+            "an attention mask is boolean, True where a query may attend, of shape [B, S], "
+            f"[B, T, S] or [B, H, T, S]; got {mask.dtype.name} {mask.shape}"
+        )
+    missing_axes = {2: (1, 2), 3: (1,), 4: ()}[mask.shape.rank]
+    for axis in missing_axes:
+        mask = tf.expand_dims(mask, axis)
+    return tf.where(mask, 0.0, MASKED)
+
+
+def scaled_dot_product(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
+    """Return the scores Q K^T / sqrt(d_k), float32 [B, H, T, S] (Section 3.2.1).
 
     Args:
-      queries: [B, H, T, d_k].
-      keys: [B, H, S, d_k].
-      values: [B, H, S, d_v].
-      mask: float32, broadcasts to [B, H, T, S]; None hides nothing.
-      scores: what stands in place of Q K^T / sqrt(d_k).
-      dropout_rate: of the weights, with `noise`.
-      noise: the random bits of a training step; None: no dropout.
+      queries: Q [B, H, T, d_k].
+      keys: K [B, H, S, d_k].
     """
-    weights = tf.cast(attention_weights(queries, keys, mask, scores), values.dtype)
-    return tf.matmul(dropout.dropout(weights, dropout_rate, noise), values)
+    queries *= tf.constant(queries.shape[-1] ** -0.5, queries.dtype)
+    return tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
 
 
-def attention_weights(
-    queries: tf.Tensor,
-    keys: tf.Tensor,
-    mask: tf.Tensor | None,
-    scores: Compatibility = compatibility.scaled_dot,
-) -> tf.Tensor:
-    """Return softmax(Q K^T / sqrt(d_k) + mask) as float32 [B, H, T, S]."""
-    scores_BHTS = scores(queries, keys)
-    return tf.nn.softmax(scores_BHTS if mask is None else scores_BHTS + mask)
-
-
+@keras.saving.register_keras_serializable("t2t_lite")
 class MultiHeadAttention(keras.layers.Layer):
     """Concat(head_1, ..., head_h) W^O, each head an attention of its own (Section 3.2.2).
 
-    Projections are fused. Self-attention, over x itself, has one kernel "qkv" [D, H d_k + H d_k +
-    H d_v]; cross-attention, over a memory, has "q" and "kv"; both have "output" [H d_v, D]. None
-    has a bias, or queries and outputs have one, "q_bias" [H d_k] and "output_bias" [D]: the same
-    bias of all keys would leave a softmax as it is, one of values is one of outputs. Additive
-    attention has a vector for each head, "additive" [H, d_k].
+    The projections W^Q, W^K and W^V of all heads are fused: one kernel "qkv"
+    [D, H d_k + H d_k + H d_v], or "q" and "kv" where most calls attend to another sequence.
+    "output" is W^O [H d_v, D]. There are no biases.
 
     Args:
       d_model: D.
       num_heads: H.
       d_k: size of one head's queries and keys.
       d_v: size of one head's values.
-      cross: whether it attends over a memory.
-      qkv_gain: initial queries, keys and values: deviation over Glorot's.
-      attention_dropout: rate of the weights' dropout.
-      use_bias: whether queries and outputs have biases.
-      function: "scaled_dot", "dot" or "additive": see compatibility.
-      window: of self-attention, how many positions away it looks; 0 for any. See restricted.
-      causal: with a window, whether it looks only at what is before; without one a mask says so.
+      cross: store W^Q apart, which is faster in attention to another sequence.
+      causal: hide what comes after a query.
+      qkv_gain: scale of the initial W^Q, W^K and W^V relative to Glorot initialisation.
+      dropout: rate of dropout on the attention weights.
+      seed_generator: for dropout; see Dropout.
     """
 
     def __init__(
@@ -107,12 +86,10 @@ class MultiHeadAttention(keras.layers.Layer):
         d_k: int,
         d_v: int,
         cross: bool = False,
-        qkv_gain: float = 1.0,
-        attention_dropout: float = 0.0,
-        use_bias: bool = False,
-        function: config.AttentionFunction = "scaled_dot",
-        window: int = 0,
         causal: bool = False,
+        qkv_gain: float = 1.0,
+        dropout: float = 0.0,
+        seed_generator: keras.random.SeedGenerator | None = None,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
@@ -121,12 +98,10 @@ class MultiHeadAttention(keras.layers.Layer):
         self.d_k = d_k
         self.d_v = d_v
         self.cross = cross
-        self.qkv_gain = qkv_gain
-        self.attention_dropout = attention_dropout
-        self.use_bias = use_bias
-        self.function = function
-        self.window = window
         self.causal = causal
+        self.qkv_gain = qkv_gain
+        self.dropout = dropouts.Dropout(dropout, seed_generator, name="dropout")
+        self.supports_masking = True
 
     def build(self, input_shape=None):
         if self.cross:
@@ -136,100 +111,74 @@ class MultiHeadAttention(keras.layers.Layer):
             self.qkv = self._add_fused("qkv", [self.d_k, self.d_k, self.d_v])
         shape = (self.num_heads * self.d_v, self.d_model)
         self.output_kernel = self.add_weight(name="output", shape=shape)
-        if self.use_bias:
-            sizes = {"q_bias": self.num_heads * self.d_k, "output_bias": self.d_model}
-            self.q_bias, self.output_bias = (
-                self.add_weight(name=name, shape=(size,), initializer="zeros")
-                for name, size in sizes.items()
-            )
-        if self.function == "additive":
-            # Glorot's uniform, of a kernel [d_k, 1] a head.
-            limit = (6 / (self.d_k + 1)) ** 0.5
-            self.additive = self.add_weight(
-                name="additive",
-                shape=(self.num_heads, self.d_k),
-                initializer=keras.initializers.RandomUniform(-limit, limit),
-            )
 
-    def call(
-        self,
-        x,
-        memory=None,
-        *,
-        attention_mask=None,
-        noise=None,
-        project: linear.Project = linear.project,
-    ):
-        """Attend from x [B, T, D] to memory [B, S, D], or to x itself.
+    def call(self, query, value=None, attention_mask=None, training=False):
+        """Attend from query [B, T, D] to value [B, S, D], or to the query itself.
 
         Args:
-          x: [B, T, D].
-          memory: [B, S, D] in cross-attention, otherwise None.
-          attention_mask: float32, broadcasts to [B, H, T, S].
-          noise: the random bits of a training step; None: no dropout.
-          project: how x is multiplied by a kernel.
+          query: [B, T, D].
+          value: [B, S, D]; None in self-attention.
+          attention_mask: boolean, True where a query may attend: see the module.
+          training: whether to drop attention weights.
 
         Returns:
           [B, T, D] in the compute type.
         """
-        if self.cross:
-            (queries,) = self._heads(x, self.q, [self.d_k], project)
-            keys, values = self.keys_values(memory, project)
-        else:
-            sizes = [self.d_k, self.d_k, self.d_v]
-            queries, keys, values = self._heads(x, self.qkv, sizes, project)
-        if self.use_bias:
-            queries += tf.cast(self.query_bias(), queries.dtype)
-        # For pictures; nothing is computed unless they ask.
-        _record(self, Attended(queries, keys, attention_mask, self._weights))
-        attend = functools.partial(
-            scaled_dot_product_attention,
-            scores=self.scores,
-            dropout_rate=self.attention_dropout,
-            noise=noise,
-        )
-        if self.window:
-            attend = functools.partial(
-                restricted.in_blocks, attend, window=self.window, causal=self.causal
-            )
-        heads_BHTK = attend(queries, keys, values, attention_mask)
-        # [B, H, T, K] --> [B, T, H, K] --> [B, T, H K]
-        heads_BTHK = tf.transpose(heads_BHTK, [0, 2, 1, 3])
-        shape = tf.shape(heads_BTHK)
-        joined = tf.reshape(heads_BTHK, [shape[0], shape[1], self.num_heads * self.d_v])
-        outputs = project(joined, self.output_kernel, self.compute_dtype)
-        if self.use_bias:
-            outputs = linear.add_bias(outputs, tf.convert_to_tensor(self.output_bias))
-        return outputs
+        queries, keys, values = self.heads(query, value)
+        bias = self.bias(attention_mask, tf.shape(queries)[2], tf.shape(keys)[2])
+        return self.output_map(self.attend(queries, keys, values, bias, training))
 
-    def query_bias(self) -> tf.Tensor:
-        """Return the bias of the queries [H, 1, d_k]."""
-        return tf.reshape(tf.convert_to_tensor(self.q_bias), [self.num_heads, 1, self.d_k])
+    def heads(self, query, value=None) -> list[tf.Tensor]:
+        """Return Q [B, H, T, d_k], K [B, H, S, d_k] and V [B, H, S, d_v]."""
+        if value is None and not self.cross:
+            sizes = [self.d_k, self.d_k, self.d_v]
+            return split_heads(self._project(query, self.qkv), self.num_heads, sizes)
+        return [self.queries(query), *self.keys_values(query if value is None else value)]
+
+    def queries(self, query: tf.Tensor) -> tf.Tensor:
+        """Return Q [B, H, T, d_k]."""
+        kernel = self.q if self.cross else self.qkv[:, : self.num_heads * self.d_k]
+        return split_heads(self._project(query, kernel), self.num_heads, [self.d_k])[0]
+
+    def keys_values(self, value: tf.Tensor) -> list[tf.Tensor]:
+        """Return K [B, H, S, d_k] and V [B, H, S, d_v]."""
+        kernel = self.kv if self.cross else self.qkv[:, self.num_heads * self.d_k :]
+        return split_heads(self._project(value, kernel), self.num_heads, [self.d_k, self.d_v])
+
+    def bias(self, mask, num_queries: tf.Tensor, num_keys: tf.Tensor) -> tf.Tensor | None:
+        """Return what is added to scores, float32, broadcasts to [B, H, T, S]; None for nothing."""
+        bias = None if mask is None else mask_bias(mask)
+        if not self.causal:
+            return bias
+        hidden = mask_bias(causal_mask(num_queries))
+        return hidden if bias is None else bias + hidden
 
     def scores(self, queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-        """Return how well each of queries [B, H, T, d_k] goes with each of keys [B, H, S, d_k]:
-        float32 [B, H, T, S]."""
-        if self.function == "additive":
-            return compatibility.additive(queries, keys, tf.convert_to_tensor(self.additive))
-        return getattr(compatibility, self.function)(queries, keys)
+        """Return how well each query goes with each key, float32 [B, H, T, S]."""
+        return scaled_dot_product(queries, keys)
 
-    def _weights(self, queries, keys, mask) -> tf.Tensor:
-        if self.window:
-            band = restricted.band_mask(tf.shape(keys)[2], self.window, causal=self.causal)
-            mask = band if mask is None else band + mask
-        return attention_weights(queries, keys, mask, self.scores)
+    def attend(self, queries, keys, values, bias=None, training=False) -> tf.Tensor:
+        """Return the heads softmax(scores + bias) V [B, H, T, d_v] (Section 3.2.1)."""
+        scores = self.scores(queries, keys)
+        weights = tf.nn.softmax(scores if bias is None else scores + bias)
+        _record(self, weights)
+        weights = self.dropout(tf.cast(weights, values.dtype), training=training)
+        return tf.matmul(weights, values)
 
-    def keys_values(
-        self, memory: tf.Tensor, project: linear.Project = linear.project
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return cross-attention's keys [B, H, S, d_k] and values [B, H, S, d_v] of a memory
-        [B, S, D]."""
-        keys, values = self._heads(memory, self.kv, [self.d_k, self.d_v], project)
-        return keys, values
+    def output_map(self, heads: tf.Tensor) -> tf.Tensor:
+        """Return Concat(heads) W^O [B, T, D] of heads [B, H, T, d_v]."""
+        return self._project(join_heads(heads), self.output_kernel)
 
-    def _heads(self, x, kernel, sizes: Sequence[int], project) -> list[tf.Tensor]:
-        """Return one tensor [B, H, T, size] a size of x [B, T, D] times a fused kernel."""
-        return _split_heads(project(x, kernel, self.compute_dtype), self.num_heads, sizes)
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.d_model)
+
+    def get_config(self):
+        names = ("d_model", "num_heads", "d_k", "d_v", "cross", "causal", "qkv_gain")
+        config = {name: getattr(self, name) for name in names}
+        return {**super().get_config(), **config, "dropout": self.dropout.rate}
+
+    def _project(self, x: tf.Tensor, kernel) -> tf.Tensor:
+        return linear.project(x, kernel, self.compute_dtype)
 
     def _add_fused(self, name: str, sizes: Sequence[int]):
         """Add a kernel [D, sum(H * size)] whose parts are initialised each as its own kernel.
@@ -251,59 +200,64 @@ class MultiHeadAttention(keras.layers.Layer):
         return self.add_weight(name=name, shape=shape, initializer=initializer)
 
 
-def _split_heads(x: tf.Tensor, num_heads: int, sizes: Sequence[int]) -> list[tf.Tensor]:
+# Decoding transposes in a way that has no gradient.
+Transpose = Callable[[tf.Tensor, list[int]], tf.Tensor]
+
+
+def split_heads(
+    x: tf.Tensor, num_heads: int, sizes: Sequence[int], transpose: Transpose = tf.transpose
+) -> list[tf.Tensor]:
     """Cut fused projections [B, T, sum(H * size)] into one tensor [B, H, T, size] a size.
 
     Where all sizes are equal (all rows of Table 3 but B) one transpose serves all of them.
     """
-    batch, length = tf.shape(x)[0], tf.shape(x)[1]
     if len(set(sizes)) == 1:
         # [B, T, n H K] --> [B, T, n, H, K] --> [n, B, H, T, K]
-        x = tf.reshape(x, [batch, length, len(sizes), num_heads, sizes[0]])
-        return tf.unstack(tf.transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
+        length = x.shape[1] or tf.shape(x)[1]
+        x = tf.reshape(x, [-1, length, len(sizes), num_heads, sizes[0]])
+        return tf.unstack(transpose(x, [2, 0, 3, 1, 4]), num=len(sizes))
     parts = tf.split(x, [num_heads * size for size in sizes], axis=-1)
-    return [_split_heads(part, num_heads, [size])[0] for part, size in zip(parts, sizes)]
+    return [split_heads(part, num_heads, [size], transpose)[0] for part, size in zip(parts, sizes)]
 
 
-class Attended(NamedTuple):
-    """What the weights of one call of a layer come from, by `compute`: see attention_weights."""
-
-    queries: tf.Tensor
-    keys: tf.Tensor
-    mask: tf.Tensor | None
-    compute: Callable[[tf.Tensor, tf.Tensor, tf.Tensor | None], tf.Tensor]
-
-    def weights(self) -> tf.Tensor:
-        """Return the weights of all heads, without dropout: float32 [B, H, T, S]."""
-        return self.compute(self.queries, self.keys, self.mask)
+def join_heads(heads: tf.Tensor, transpose: Transpose = tf.transpose) -> tf.Tensor:
+    """Concatenate heads [B, H, T, d_v] to [B, T, H d_v]."""
+    num_heads, depth = heads.shape[1], heads.shape[3]
+    length = heads.shape[2] or tf.shape(heads)[2]
+    return tf.reshape(transpose(heads, [0, 2, 1, 3]), [-1, length, num_heads * depth])
 
 
-_attended: contextvars.ContextVar[dict[str, Attended] | None] = contextvars.ContextVar(
-    "attended", default=None
+_recorded: contextvars.ContextVar[dict[str, tf.Tensor] | None] = contextvars.ContextVar(
+    "recorded", default=None
 )
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[dict[str, Attended]]:
-    """Record what the layers of a model attend to while it is called in this context.
+def recording() -> Iterator[dict[str, tf.Tensor]]:
+    """Record the attention weights [B, H, T, S] of the layers that are called in this context.
 
-    Layers are named as in a checkpoint. Only weights that are asked for are computed. In a
+    They are those before dropout, float32, under the layers' names in a checkpoint. In a
     tf.function both the call and the use belong inside it.
 
-    >>> with attention.recording() as attended:
+    >>> with attention.recording() as weights:
     ...     model(inputs, targets)
-    >>> attended["decoder_0/cross_attention"].weights()     # [B, H, T, S]
+    >>> weights["decoder_0/cross_attention"]     # [B, H, T, S]
     """
-    attended: dict[str, Attended] = {}
-    token = _attended.set(attended)
+    recorded: dict[str, tf.Tensor] = {}
+    token = _recorded.set(recorded)
     try:
-        yield attended
+        yield recorded
     finally:
-        _attended.reset(token)
+        _recorded.reset(token)
 
 
-def _record(layer: keras.layers.Layer, inputs: Attended) -> None:
-    attended = _attended.get()
-    if attended is not None:
+def is_recording() -> bool:
+    """Return whether weights are recorded here: see `recording`."""
+    return _recorded.get() is not None
+
+
+def _record(layer: keras.layers.Layer, weights: tf.Tensor) -> None:
+    recorded = _recorded.get()
+    if recorded is not None:
         # "transformer/decoder_0/cross_attention": the model's own name is left out.
-        attended[layer.path.partition("/")[2] or layer.name] = inputs
+        recorded[layer.path.partition("/")[2] or layer.name] = weights

@@ -1,6 +1,6 @@
 """How well a query goes with a key (Section 3.2.1 compares three functions).
 
-    scaled_dot    q . k / sqrt(d_k)      the paper's own
+    scaled_dot    q . k / sqrt(d_k)      the paper's own, in `attention`
     dot           q . k
     additive      v . tanh(q + k)
 
@@ -10,7 +10,10 @@ queries and keys: a product of two matrices without anything between them is one
 Shapes: B batch, H heads, T queries, S keys, K size of one head.
 """
 
+import keras
 import tensorflow as tf
+
+from t2t_lite.model import attention
 
 # So many queries are computed at once whatever the other sizes: decoding has one for each beam.
 _FEW = 8
@@ -19,15 +22,29 @@ _FEW = 8
 _MOST_SUMS = 2**18
 
 
-def scaled_dot(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-    """Return q . k / sqrt(d_k) of queries [B, H, T, K] and keys [B, H, S, K]: float32
-    [B, H, T, S]."""
-    return dot(queries * tf.constant(queries.shape[-1] ** -0.5, queries.dtype), keys)
+@keras.saving.register_keras_serializable("t2t_lite")
+class DotAttention(attention.MultiHeadAttention):
+    """Attention by q . k, without the scale."""
+
+    def scores(self, queries, keys):
+        return tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
 
 
-def dot(queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:
-    """Return q . k of queries [B, H, T, K] and keys [B, H, S, K]: float32 [B, H, T, S]."""
-    return tf.cast(tf.matmul(queries, keys, transpose_b=True), tf.float32)
+@keras.saving.register_keras_serializable("t2t_lite")
+class AdditiveAttention(attention.MultiHeadAttention):
+    """Attention by v . tanh(q + k), with a vector v for each head, "additive" [H, d_k]."""
+
+    def build(self, input_shape=None):
+        super().build()
+        limit = (6 / (self.d_k + 1)) ** 0.5  # Glorot's uniform, of a kernel [d_k, 1] a head
+        self.additive = self.add_weight(
+            name="additive",
+            shape=(self.num_heads, self.d_k),
+            initializer=keras.initializers.RandomUniform(-limit, limit),
+        )
+
+    def scores(self, queries, keys):
+        return additive(queries, keys, tf.convert_to_tensor(self.additive))
 
 
 def additive(queries: tf.Tensor, keys: tf.Tensor, vectors: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""The one matrix that is both embeddings and pre-softmax projection (Section 3.4).
+"""Ids to vectors and vectors to logits (Sections 3.4 and 3.5).
 
 Shapes: V rows (the vocabulary, rounded up), D d_model.
 """
@@ -6,11 +6,16 @@ Shapes: V rows (the vocabulary, rounded up), D d_model.
 import keras
 import tensorflow as tf
 
+from t2t_lite.model import attention, position
+from t2t_lite.model import dropout as dropouts
 from t2t_lite.text import vocabulary
 
 
+@keras.saving.register_keras_serializable("t2t_lite")
 class SharedEmbedding(keras.layers.Layer):
-    """Look ids up and multiply by sqrt(d_model); PAD is the zero vector.
+    """The matrix that is both embeddings and pre-softmax linear transformation (Section 3.4).
+
+    Look ids up and multiply by sqrt(d_model); PAD is the zero vector.
 
     The initialiser is N(0, d_model^-0.5): with the scaling, embeddings start with unit variance,
     and without it (in the softmax) logits do.
@@ -29,26 +34,89 @@ class SharedEmbedding(keras.layers.Layer):
 
     def call(self, ids):
         """Map ids [...] to float32 vectors [..., D]."""
+        ids = tf.cast(ids, tf.int32)  # int64 as well, as Keras' Embedding takes them
         rows = lookup(tf.convert_to_tensor(self.matrix), ids)
         not_pad = tf.cast(tf.not_equal(ids, vocabulary.PAD_ID), tf.float32)[..., None]
         return tf.cast(rows, tf.float32) * (not_pad * self.d_model**0.5)
 
+    def compute_mask(self, ids, previous=None):
+        """Return bool, True for tokens, False for PAD."""
+        return attention.padding_mask(ids)
 
-class AddedVector(keras.layers.Layer):
-    """A vector that is learnt and added to what it is called with."""
+    def compute_output_shape(self, input_shape):
+        return (*input_shape, self.d_model)
 
-    def __init__(self, size: int, **kwargs):
+    def get_config(self):
+        return {**super().get_config(), "num_rows": self.num_rows, "d_model": self.d_model}
+
+
+class StackInput(keras.layers.Layer):
+    """Dropout(embedding + position): what enters the encoder or the decoder (Sections 3.4 to 5.4).
+
+    Args:
+      embedding: of the ids.
+      positions: of the positions.
+      dropout: applied to the sum.
+    """
+
+    def __init__(
+        self,
+        embedding: SharedEmbedding,
+        positions: position.PositionalEncoding,
+        dropout: dropouts.Dropout,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
-        self.size = size
+        self.embedding = embedding
+        self.positions = positions
+        self.dropout = dropout
 
     def build(self, input_shape=None):
-        self.vector = self.add_weight(
-            name="vector", shape=(self.size,), initializer="zeros", dtype="float32"
-        )
+        """The parts are shared: the model builds them."""
 
-    def call(self, x):
-        """Add the vector to float32 x [..., D]."""
-        return x + tf.convert_to_tensor(self.vector)
+    def call(self, ids, position=None, training=False):
+        """Map ids [B, T] to float32 [B, T, D]; they stand at 0 to T - 1, or all at `position`."""
+        if position is None:
+            position = tf.range(tf.shape(ids)[1])
+        return self.dropout(self.sum(ids, position), training=training)
+
+    def sum(self, ids, position) -> tf.Tensor:
+        """Return embedding + position, without dropout."""
+        return self.embedding(ids) + self.positions(position)
+
+    def mask(self, ids) -> tf.Tensor:
+        """Return bool [B, T], True for tokens, False for PAD."""
+        return self.embedding.compute_mask(ids)
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape, self.embedding.d_model)
+
+
+class Logits(keras.layers.Layer):
+    """The linear transformation before the softmax, an embedding's matrix transposed (3.4)."""
+
+    def __init__(self, embedding: SharedEmbedding, **kwargs):
+        super().__init__(autocast=False, **kwargs)
+        self.embedding = embedding
+
+    def matrix(self) -> tf.Tensor:
+        """Return the matrix [V, D]."""
+        return tf.convert_to_tensor(self.embedding.matrix)
+
+    def inputs(self, states: tf.Tensor) -> tf.Tensor:
+        """Return what the matrix is multiplied with: the decoder's states [..., D]."""
+        return states
+
+    def call(self, states):
+        """Map states [..., D] to float32 logits [..., V]."""
+        matrix = tf.cast(self.matrix(), self.compute_dtype)
+        states = tf.cast(self.inputs(states), self.compute_dtype)
+        flat = tf.reshape(states, [-1, matrix.shape[1]])
+        logits = tf.cast(tf.matmul(flat, matrix, transpose_b=True), tf.float32)
+        return tf.reshape(logits, tf.concat([tf.shape(states)[:-1], [tf.shape(matrix)[0]]], 0))
+
+    def compute_output_shape(self, input_shape):
+        return (*input_shape[:-1], self.embedding.num_rows)
 
 
 @tf.custom_gradient

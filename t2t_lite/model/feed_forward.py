@@ -3,14 +3,23 @@
 import keras
 import tensorflow as tf
 
-from t2t_lite.model import dropout, linear
+from t2t_lite.model import dropout as dropouts
+from t2t_lite.model import linear
 
 ACTIVATIONS = {"relu": tf.nn.relu, "swish": tf.nn.silu}
 
 
+@keras.saving.register_keras_serializable("t2t_lite")
 class FeedForward(keras.layers.Layer):
-    """Two linear maps with a ReLU (or another activation) between; [..., d_model] -> [..., d_ff] ->
-    [..., d_model]."""
+    """Two linear maps with a ReLU between: [..., d_model] -> [..., d_ff] -> [..., d_model].
+
+    Args:
+      d_model: size of inputs and outputs.
+      d_ff: size of the hidden layer.
+      activation: "relu", or "swish" as in some models of other systems.
+      dropout: rate of dropout on the hidden layer.
+      seed_generator: for dropout; see Dropout.
+    """
 
     def __init__(
         self,
@@ -18,14 +27,17 @@ class FeedForward(keras.layers.Layer):
         d_ff: int,
         *,
         activation: str = "relu",
-        relu_dropout: float = 0.0,
+        dropout: float = 0.0,
+        seed_generator: keras.random.SeedGenerator | None = None,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)
         self.d_model = d_model
         self.d_ff = d_ff
-        self.activation = ACTIVATIONS[activation]
-        self.relu_dropout = relu_dropout
+        self.activation = activation
+        self.activate = ACTIVATIONS[activation]
+        self.dropout = dropouts.Dropout(dropout, seed_generator, name="dropout")
+        self.supports_masking = True
 
     def build(self, input_shape=None):
         self.kernel_1 = self.add_weight(name="kernel_1", shape=(self.d_model, self.d_ff))
@@ -33,13 +45,19 @@ class FeedForward(keras.layers.Layer):
         self.kernel_2 = self.add_weight(name="kernel_2", shape=(self.d_ff, self.d_model))
         self.bias_2 = self.add_weight(name="bias_2", shape=(self.d_model,), initializer="zeros")
 
-    def call(self, x, noise=None, project: linear.Project = linear.project):
-        """Map x [..., D] to [..., D] in the compute type; `noise` drops hidden units."""
+    def call(self, x, training=False):
+        """Map x [..., D] to [..., D] in the compute type."""
+        hidden = self.activate(self._affine(x, self.kernel_1, self.bias_1))
+        hidden = self.dropout(hidden, training=training)
+        return self._affine(hidden, self.kernel_2, self.bias_2)
 
-        def affine(x, kernel, bias):
-            y = project(x, kernel, self.compute_dtype)
-            return linear.add_bias(y, tf.convert_to_tensor(bias))
+    def _affine(self, x, kernel, bias) -> tf.Tensor:
+        y = linear.project(x, kernel, self.compute_dtype)
+        return linear.add_bias(y, tf.convert_to_tensor(bias))
 
-        hidden = affine(x, self.kernel_1, self.bias_1)
-        hidden = dropout.dropout(self.activation(hidden), self.relu_dropout, noise)
-        return affine(hidden, self.kernel_2, self.bias_2)
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        config = {name: getattr(self, name) for name in ("d_model", "d_ff", "activation")}
+        return {**super().get_config(), **config, "dropout": self.dropout.rate}

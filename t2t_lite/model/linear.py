@@ -3,22 +3,45 @@
 Shapes: N rows (all leading axes flattened), I and O input and output features.
 """
 
-from collections.abc import Callable
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
 
 import keras
 import tensorflow as tf
 
-# (x [..., I], kernel [I, O], dtype) -> [..., O]: `project`, or a faster way with rounded weights.
+# (x [..., I], kernel [I, O], dtype) -> [..., O]
 Project = Callable[[tf.Tensor, keras.Variable, str], tf.Tensor]
 
 
-def project(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
+def matmul(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
     """Multiply the last axis of x [..., I] by kernel [I, O] in `dtype`; return [..., O].
 
-    One flat matrix product: a batched product would sum its kernel's gradient over the batch.
+    One flat matmul: a batched one would sum its kernel's gradient over the batch.
     """
     kernel = tf.convert_to_tensor(kernel)
     return tf.tensordot(tf.cast(x, dtype), tf.cast(kernel, dtype), axes=1)
+
+
+_project: contextvars.ContextVar[Project] = contextvars.ContextVar("project", default=matmul)
+
+
+def project(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
+    """Return `matmul`, or what stands in its place in this context: see `projecting_by`."""
+    return _project.get()(x, kernel, dtype)
+
+
+@contextlib.contextmanager
+def projecting_by(function: Project) -> Iterator[None]:
+    """Let the layers that are called in this context multiply by `function`.
+
+    Decoding multiplies by rounded weights in this way.
+    """
+    token = _project.set(function)
+    try:
+        yield
+    finally:
+        _project.reset(token)
 
 
 @tf.custom_gradient

@@ -12,13 +12,15 @@ from t2t_lite.model import linear
 EPSILON = 1e-6
 
 
-class LayerNorm(keras.layers.Layer):
+@keras.saving.register_keras_serializable("t2t_lite")
+class LayerNormalization(keras.layers.Layer):
     """Normalise the last axis in float32, whatever the compute type, with the biased variance."""
 
     def __init__(self, d_model: int, *, epsilon: float = EPSILON, **kwargs):
         super().__init__(autocast=False, **kwargs)
         self.d_model = d_model
         self.epsilon = epsilon
+        self.supports_masking = True
 
     def build(self, input_shape=None):
         shape = (self.d_model,)
@@ -29,6 +31,12 @@ class LayerNorm(keras.layers.Layer):
         """Normalise x [..., D]; return float32 [..., D]."""
         scale, bias = tf.convert_to_tensor(self.scale), tf.convert_to_tensor(self.bias)
         return layer_norm(tf.cast(x, tf.float32), scale, bias, epsilon=self.epsilon)
+
+    def compute_output_shape(self, input_shape):
+        return input_shape
+
+    def get_config(self):
+        return {**super().get_config(), "d_model": self.d_model, "epsilon": self.epsilon}
 
 
 def layer_norm(

@@ -1,70 +1,73 @@
-"""Attention that knows how far away things are: learnt biases of its scores.
+"""Relative position bias: a learned bias of attention scores for each distance (Raffel et al. 2020,
+Section 2.1; here one for each distance up to a limit, which all further ones share).
 
-A head's scores get a bias for each distance between what is looked at and where one stands (Raffel
-et al. 2020, Section 2.1; here one for each distance up to a limit, which what is further away has
-too, and a table for each layer). In self-attention that is a distance between positions. A parser's
-attention over the source stands at the word that comes next: an output has one symbol for each
-word, in their order, so the symbols that are written tell its number. Attention must count else to
-find it, and loses count in long sentences.
-
-Shapes: B sentences, S source length, T queries, M what they look at, H heads.
+Shapes: B batch, T queries, S keys, H heads.
 """
 
-from typing import Protocol
+from typing import NamedTuple
 
 import keras
 import tensorflow as tf
 
-
-class WordOrder(Protocol):
-    """Which word comes next, of rows that may hold several sentences, each ended by EOS."""
-
-    def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Return int32 [B, S]: of which word each id is a part, from 0; EOS is one of its own."""
-        ...
-
-    def passes(self, ids: tf.Tensor) -> tf.Tensor:
-        """Return bool, of the shape of target ids: after which it is the next word's turn."""
-        ...
+from t2t_lite.model import attention
 
 
-class RelativeBias(keras.layers.Layer):
-    """The biases of all layers of a stack.
+@keras.saving.register_keras_serializable("t2t_lite")
+class RelativeAttention(attention.MultiHeadAttention):
+    """Multi-head attention whose scores get a bias for the distance from query to key.
 
     Args:
-      num_layers: of the stack.
-      num_heads: H.
-      first: the distance of the furthest thing before that has a bias of its own, at most 0.
-      last: that of the furthest thing after, at least 0.
+      first: the furthest distance to the left with a bias of its own, at most 0.
+      last: the furthest distance to the right, at least 0.
     """
 
-    def __init__(self, num_layers: int, num_heads: int, first: int, last: int, **kwargs):
-        super().__init__(autocast=False, **kwargs)
-        self.num_layers = num_layers
-        self.num_heads = num_heads
+    def __init__(self, *args, first: int, last: int, **kwargs):
+        super().__init__(*args, **kwargs)
         self.first = first
         self.last = last
 
     def build(self, input_shape=None):
-        shape = (self.num_layers, self.num_heads, self.last - self.first + 1)
-        self.table = self.add_weight(
-            name="table", shape=shape, initializer="zeros", dtype="float32"
+        super().build()
+        self.relative_bias = self.add_weight(
+            name="relative_bias",
+            shape=(self.num_heads, self.last - self.first + 1),
+            initializer="zeros",
+            dtype="float32",
         )
 
-    def call(self, distances):
-        """Return each layer's biases, float32 [B, H, T, M], of int32 distances [B, T, M]."""
+    def bias(self, mask, num_queries, num_keys):
+        """Return the bias of the mask plus that of the distances."""
+        distances = tf.range(num_keys)[None] - tf.range(num_queries)[:, None]
+        bias = self.distance_bias(distances[None])
+        hidden = super().bias(mask, num_queries, num_keys)
+        return bias if hidden is None else hidden + bias
+
+    def distance_bias(self, distances: tf.Tensor) -> tf.Tensor:
+        """Return the bias, float32 [B, H, T, S], of int32 distances [B, T, S]."""
         places = tf.clip_by_value(distances, self.first, self.last) - self.first
-        # A product with the table has a fast gradient, which a gather would not have.
-        one_hot = tf.reshape(tf.one_hot(places, self.table.shape[2]), [-1, self.table.shape[2]])
-        table = tf.reshape(tf.convert_to_tensor(self.table), [-1, self.table.shape[2]])
-        biases = tf.matmul(table, one_hot, transpose_b=True)
-        shape = tf.concat([[self.num_layers, self.num_heads], tf.shape(distances)], 0)
-        # [L, H, B, T, M] --> [L, B, H, T, M]
-        biases = tf.transpose(tf.reshape(biases, shape), [0, 2, 1, 3, 4])
-        return tf.unstack(biases, num=self.num_layers)
+        # A matmul with the table has a fast gradient, which a gather would not have.
+        num_places = self.last - self.first + 1
+        one_hot = tf.reshape(tf.one_hot(places, num_places), [-1, num_places])
+        table = tf.convert_to_tensor(self.relative_bias)
+        bias = tf.matmul(table, one_hot, transpose_b=True)
+        # [H, B T S] --> [H, B, T, S] --> [B, H, T, S]
+        bias = tf.reshape(bias, tf.concat([[self.num_heads], tf.shape(distances)], 0))
+        return tf.transpose(bias, [1, 0, 2, 3])
+
+    def get_config(self):
+        return {**super().get_config(), "first": self.first, "last": self.last}
 
 
-def distances(length: int | tf.Tensor) -> tf.Tensor:
-    """Return int32 [1, T, T]: how far each of so many positions is after each other one."""
-    positions = tf.range(length)
-    return (positions[None] - positions[:, None])[None]
+class Words(NamedTuple):
+    """The mask of a source with its words: see `next_word`."""
+
+    mask: tf.Tensor  # bool [B, S]
+    numbers: tf.Tensor  # int32 [B, S], or minus those passed [B, T, S]: the distances
+
+
+class NextWordAttention(RelativeAttention):
+    """Attention over the source; its mask is `Words` with distances."""
+
+    def bias(self, mask: Words, num_queries, num_keys):
+        """Return the bias of padding plus that of the distances to the next word."""
+        return attention.mask_bias(mask.mask) + self.distance_bias(mask.numbers)

@@ -13,17 +13,50 @@ Shapes: B batch, H heads, T positions, K size of one head; C blocks of R positio
 block and its neighbours: 2 R where it is causal, else 3 R.
 """
 
+import functools
 from collections.abc import Callable
 
+import keras
 import tensorflow as tf
 
-MASKED = -1e9  # as in attention
+from t2t_lite.model import attention
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class RestrictedAttention(attention.MultiHeadAttention):
+    """Self-attention that looks at most `window` positions away; if causal, only before."""
+
+    def __init__(self, *args, window: int, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.window = window
+
+    def call(self, query, value=None, attention_mask=None, training=False):
+        """Attend from query [B, T, D] to itself; the mask is one of padding, [B, T]."""
+        if value is not None or (attention_mask is not None and attention_mask.shape.rank != 2):
+            raise ValueError(
+                "restricted attention is self-attention, with a mask of padding only: expected no "
+                f"value and a mask [B, T]; got {value} and {attention_mask}"
+            )
+        queries, keys, values = self.heads(query)
+        bias = None if attention_mask is None else attention.mask_bias(attention_mask)
+        attend = functools.partial(self.attend, training=training)
+        band = {"window": self.window, "causal": self.causal}
+        if attention.is_recording():  # weights of blocks are not those of a sentence
+            hidden = attention.mask_bias(band_mask(tf.shape(keys)[2], **band))
+            heads = attend(queries, keys, values, hidden if bias is None else hidden + bias)
+        else:
+            heads = in_blocks(attend, queries, keys, values, bias, **band)
+        return self.output_map(heads)
+
+    def get_config(self):
+        return {**super().get_config(), "window": self.window}
 
 
 def band_mask(length: int | tf.Tensor, window: int, *, causal: bool) -> tf.Tensor:
-    """Return [1, 1, T, T] that hides what is further away than `window`, or comes after."""
+    """Return [1, T, T], True for positions at most `window` away; if causal, none that come
+    after."""
     positions = tf.range(length)
-    return _band(positions, positions, window, causal=causal)[None, None]
+    return _band(positions, positions, window, causal=causal)[None]
 
 
 def in_blocks(
@@ -31,19 +64,20 @@ def in_blocks(
     queries: tf.Tensor,
     keys: tf.Tensor,
     values: tf.Tensor,
-    mask: tf.Tensor | None,
+    bias: tf.Tensor | None,
     *,
     window: int,
     causal: bool,
 ) -> tf.Tensor:
-    """Return what attention with band_mask returns, [B, H, T, d_v], in O(T window) time and memory.
+    """Return what attention with `band_mask` returns, [B, H, T, d_v], in O(T window) time and
+    memory.
 
     Args:
-      attend: attention of queries, keys, values and a mask, of any batch and lengths.
+      attend: attention of queries, keys, values and a bias, of any batch and lengths.
       queries: [B, H, T, d_k].
       keys: [B, H, T, d_k].
       values: [B, H, T, d_v].
-      mask: float32 [B, 1, 1, T] that hides padding, or None.
+      bias: float32 [B, 1, 1, T] that hides padding, or None.
       window: how many positions away one may look.
       causal: whether only what is before a position may be seen, and itself.
     """
@@ -65,10 +99,10 @@ def in_blocks(
         return tf.concat(shifted, axis=2)
 
     # Positions before the first and after the last are hidden as padding is.
-    is_hidden = tf.zeros([batch, 1, 1, length]) if mask is None else mask
-    hidden_BC1W1 = with_neighbours(tf.transpose(is_hidden, [0, 1, 3, 2]), MASKED)
+    padding = tf.zeros([batch, 1, 1, length]) if bias is None else bias
+    hidden_BC1W1 = with_neighbours(tf.transpose(padding, [0, 1, 3, 2]), attention.MASKED)
     band = _band(tf.range(size, 2 * size), tf.range((num_sides + 1) * size), window, causal=causal)
-    bias_BC1RW = band + tf.transpose(hidden_BC1W1, [0, 1, 3, 2])
+    bias_BC1RW = attention.mask_bias(band[None, None]) + tf.transpose(hidden_BC1W1, [0, 1, 3, 2])
     heads = attend(blocks, with_neighbours(keys), with_neighbours(values), bias_BC1RW)
     # [B C, H, R, K] --> [B, C, H, R, K] --> [B, H, C, R, K] --> [B, H, T, K]
     num_heads, depth = values.shape[1], values.shape[3]
@@ -90,4 +124,4 @@ def _band(queries: tf.Tensor, keys: tf.Tensor, window: int, *, causal: bool) -> 
     is_seen = tf.abs(distance) <= window
     if causal:
         is_seen &= distance >= 0
-    return tf.where(is_seen, 0.0, MASKED)
+    return is_seen

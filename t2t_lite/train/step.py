@@ -19,8 +19,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from t2t_lite import config
-from t2t_lite.model import dropout, transformer
+from t2t_lite.model import transformer
 from t2t_lite.train import loss, optimizer
+
+_DRAWS = 2**20
 
 
 class StepResult(NamedTuple):
@@ -151,14 +153,16 @@ class TrainStep:
         """Sum losses and gradients over rows {"inputs": [P, B, S], ...} and replicas; update."""
         learning_rate, stops = tf.unstack(numbers)
         replica = tf.distribute.get_replica_context()
-        index = tf.cast(replica.replica_id_in_sync_group, tf.int32)
-        seed = tf.stack([self._random_seed + 7919 * index, step])  # a prime keeps replicas apart
+        index = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        # Primes keep replicas and parts apart; a step has room for so many draws.
+        seed = tf.stack([self._random_seed + 7919 * index, tf.cast(step, tf.int64) * _DRAWS])
         compute = tf.function(self._gradients, jit_compile=self._xla, autograph=False)
         parts = rows["inputs"].shape[0]
 
         def add_part(part, losses, totals):
             part_rows = {key: x[part] for key, x in rows.items()}
-            more, gradients = compute(part_rows, seed + [104_729 * part, 0])  # a prime, as above
+            part_seed = seed + tf.stack([104_729 * tf.cast(part, tf.int64), 0])
+            more, gradients = compute(part_rows, part_seed)
             losses = loss.TokenLosses(*(a + b for a, b in zip(losses, more)))
             return part + 1, losses, [a + b for a, b in zip(totals, gradients)]
 
@@ -187,13 +191,13 @@ class TrainStep:
 
     def _gradients(self, rows, seed):
         """Return the losses of rows {"inputs": [B, S], ...} and the gradients of all weights."""
-        noise = dropout.Noise(seed)
+        self._model.seed_generator.state.assign(seed)
         with tf.GradientTape() as tape:
-            encoded = self._model.encode(rows["inputs"], noise)
-            states = self._model.decode(rows["targets"], encoded, noise)
+            encoded = self._model.encode(rows["inputs"], training=True)
+            states = self._model.decode(rows["targets"], encoded, training=True)
             losses = loss.smoothed_cross_entropy(
-                self._model.softmax_inputs(states),
-                self._model.softmax_matrix(),
+                self._model.logits.inputs(states),
+                self._model.logits.matrix(),
                 rows["targets"],
                 rows["weights"],
                 label_smoothing=self._hparams.label_smoothing,

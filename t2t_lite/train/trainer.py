@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from t2t_lite import config, errors
 from t2t_lite.data import pipeline
-from t2t_lite.model import transformer
+from t2t_lite.model import next_word, transformer
 from t2t_lite.run import best, checkpoint, output_dir
 from t2t_lite.run import identity as identities
 from t2t_lite.train import (
@@ -90,7 +90,7 @@ class Training:
         keras.utils.set_random_seed(self._setup.options.random_seed)
         scope = self._setup.strategy.scope()
         with workers.explain_lost_worker("before the first step"), scope:
-            model = transformer.Transformer(
+            model = next_word.create(
                 hparams,
                 run.vocab_size,
                 words=self._setup.task.grammar,

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from t2t_lite import config
 from t2t_lite.decode import cached_decoder, candidates, matmuls
-from t2t_lite.model import transformer
+from t2t_lite.model import next_word
 
 TINY = config.HParams(
     d_model=16, d_ff=24, num_heads=2, d_k=8, d_v=8, num_encoder_layers=2, num_decoder_layers=2
@@ -33,7 +33,7 @@ def _model(dtype=None, **changes: Any):
     keras.utils.set_random_seed(3)
     parts = config.ImportedModel(**changes.pop("imported", {}))
     hparams = dataclasses.replace(TINY, **changes, imported=parts)
-    model = transformer.Transformer(hparams, VOCABULARY, words=_Words(), dtype=dtype)
+    model = next_word.create(hparams, VOCABULARY, words=_Words(), dtype=dtype)
     for variable in model.named_variables().values():  # no bias is zero, no scale is one
         variable.assign_add(tf.cast(tf.random.normal(variable.shape, stddev=0.3), variable.dtype))
     return model
@@ -99,9 +99,8 @@ INPUTS = tf.constant([[7, 9, 30, 1, 0, 0], [5, 6, 7, 8, 9, 1]])
         {"attention_function": "additive"},
         {"relative_bias": 2},
         {"next_word": 1},
-        {"relative_bias": 1, "next_word": 2, "attention_function": "additive"},
+        {"relative_bias": 1, "next_word": 2, "pre_norm": True},
         {"attention_window": 2},
-        {"attention_window": 5, "attention_function": "additive"},
     ],
     ids=str,
 )
@@ -152,7 +151,7 @@ def test_a_large_bias_of_the_logits_does_not_coarsen_integers(monkeypatch):
     model = _model(imported={"logits_bias": True})
     bias = np.full(model.embedding.num_rows, 0.5, np.float32)
     bias[0] = -100
-    model.logits_bias.vector.assign(bias)
+    model.logits.bias.assign(bias)
     states = tf.reshape(model.decode(INPUTS, model.encode(INPUTS)), [-1, model.hparams.d_model])
     expected = model.logits(states).numpy()
     logits = cached_decoder.CachedDecoder(model, 2, "int8").softmax(states)

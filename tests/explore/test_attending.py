@@ -14,6 +14,7 @@ import tiny_run
 from t2t_lite import errors
 from t2t_lite.decode import cached_decoder, options, translator
 from t2t_lite.explore import attending
+from t2t_lite.model import attention
 
 TEXT = tiny_run.SENTENCES[2]
 
@@ -46,32 +47,22 @@ def test_the_best_outputs_weights_are_those_of_the_search(model):
     """What the cached decoder attends to along the best hypothesis, slot by slot."""
     found = attending.attention(model, TEXT)
     (translation,) = model.translate([TEXT])
-    seen = {"decoder": [], "cross": []}
     decoder = cached_decoder.CachedDecoder(model.models[0], 1)
-    attend = decoder._attend
-
-    def attend_and_tell(q, memory, mask, additive):
-        scores = tf.matmul(q, memory.keys, transpose_b=True) + mask
-        kind = "cross" if memory.keys.shape[2] == len(translation.source_ids) else "decoder"
-        seen[kind].append(tf.nn.softmax(scores).numpy()[0, :, 0])
-        return attend(q, memory, mask, additive)
-
-    decoder._attend = attend_and_tell
     num_steps = len(translation.ids)
-    num_slots = num_steps + 40  # so that the two memories differ in size
     # Two of the same sentence, since the cross-attention of one alone is folded.
     state = decoder.encode(tf.constant([translation.source_ids] * 2))
-    ancestry = np.full([2, 1, num_slots], -1, np.int32)
-    state = decoder.grow(state, tf.constant(ancestry[:, :, :0]), num_slots)
+    ancestry = np.full([2, 1, num_steps], -1, np.int32)
+    state = decoder.grow(state, tf.constant(ancestry[:, :, :0]), num_steps)
     for step, token in enumerate([0, *translation.ids[:-1]]):
         ancestry[:, 0, step] = 0
-        _, state = decoder.step(
-            tf.constant([[token]] * 2), tf.constant(step), tf.constant(ancestry), state
-        )
-    for step in range(num_steps):
-        np.testing.assert_allclose(found.cross[0, :, step], seen["cross"][step], atol=1e-5)
-        own = seen["decoder"][step][:, : step + 1]
-        np.testing.assert_allclose(found.decoder[0, :, step, : step + 1], own, atol=1e-5)
+        with attention.recording() as seen:
+            _, state = decoder.step(
+                tf.constant([[token]] * 2), tf.constant(step), tf.constant(ancestry), state
+            )
+        cross = seen["decoder_0/cross_attention"][0, :, 0]
+        np.testing.assert_allclose(found.cross[0, :, step], cross, atol=1e-5)
+        own = seen["decoder_0/self_attention"][0, :, 0]
+        np.testing.assert_allclose(found.decoder[0, :, step], own, atol=1e-5)
 
 
 def test_names_fit_the_arrays(model):

@@ -231,5 +231,5 @@ def test_a_real_checkpoint_is_imported(shared_data, tmp_path, capsys):
     model = translator.Translator.from_output_dir(run, extra_length=2)
     kernel = tf.train.load_checkpoint(str(folder / "ckpt" / "model.ckpt-1")).get_tensor(SPACE)
     # Tensor2tensor's number 8 is German.
-    np.testing.assert_array_equal(model.models[0].source_vector.vector, kernel[8])
+    np.testing.assert_array_equal(model.models[0].source.vector, kernel[8])
     assert model.translate(["A dog runs."])[0].text

@@ -15,8 +15,9 @@ UNKNOWN = [*[tf.TensorSpec([None, 3, None, 4])] * 2, tf.TensorSpec([3, 4])]
 def test_they_are_their_formulas():
     q, k, v = draws.normal(2, 3, 5, 4), draws.normal(2, 3, 7, 4), draws.normal(3, 4)
     product = np.einsum("bhtk,bhsk->bhts", q, k)
-    np.testing.assert_allclose(compatibility.dot(q, k), product, atol=1e-5)
-    np.testing.assert_allclose(compatibility.scaled_dot(q, k), product / 2, atol=1e-5)
+    dot = compatibility.DotAttention(6, 3, d_k=4, d_v=4).scores
+    np.testing.assert_allclose(dot(q, k), product, atol=1e-5)
+    np.testing.assert_allclose(attention.scaled_dot_product(q, k), product / 2, atol=1e-5)
     z = np.tanh(q.numpy()[:, :, :, None] + k.numpy()[:, :, None])
     expected = np.einsum("bhtsk,hk->bhts", z, v)
     np.testing.assert_allclose(compatibility.additive(q, k, v), expected, atol=1e-5)
@@ -85,23 +86,27 @@ def test_memory_of_additive_attention_does_not_grow_with_queries_times_keys_time
     assert largest(_plain) >= 2 * 3 * 64 * 32 * 16
 
 
-@pytest.mark.parametrize("function", ["scaled_dot", "dot", "additive"])
-def test_a_layer_attends_by_its_function(function):
-    layer = attention.MultiHeadAttention(6, 2, d_k=4, d_v=4, function=function)
+@pytest.mark.parametrize(
+    "layer_class",
+    [
+        attention.MultiHeadAttention,
+        compatibility.DotAttention,
+        compatibility.AdditiveAttention,
+    ],
+)
+def test_a_layer_attends_by_its_function(layer_class):
+    layer = layer_class(6, 2, d_k=4, d_v=4)
     layer.build()
     x = draws.normal(2, 5, 6)
-    with attention.recording() as attended:
+    with attention.recording() as recorded:
         output = layer(x, attention_mask=attention.causal_mask(5))
-    (weights,) = (each.weights() for each in attended.values())
+    (weights,) = recorded.values()
     q, k, v = (
         tf.transpose(tf.reshape(part, [2, 5, 2, 4]), [0, 2, 1, 3])
         for part in np.split((x @ layer.qkv).numpy(), 3, axis=2)
     )
-    if function == "additive":
-        scores = compatibility.additive(q, k, layer.additive.value)
-    else:
-        scores = compatibility.dot(q, k) / (2 if function == "scaled_dot" else 1)
-    expected = tf.nn.softmax(scores + attention.causal_mask(5))
+    hidden = attention.mask_bias(attention.causal_mask(5))
+    expected = tf.nn.softmax(layer.scores(q, k) + hidden)
     np.testing.assert_allclose(weights, expected, atol=1e-5)
     heads = tf.reshape(tf.transpose(expected @ v, [0, 2, 1, 3]), [2, 5, 8])
     np.testing.assert_allclose(output, heads @ layer.output_kernel, atol=1e-5)

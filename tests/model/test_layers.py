@@ -3,6 +3,7 @@
 import math
 
 import draws
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +13,7 @@ from t2t_lite.model import (
     dropout,
     embedding,
     feed_forward,
+    imported,
     linear,
     normalization,
     position,
@@ -63,7 +65,9 @@ def test_multi_head_attention_equals_the_formula_head_by_head(d_k, d_v, cross):
     if cross:
         q = layer.q.numpy()
         k, v = np.split(layer.kv.numpy(), [heads * d_k], axis=1)
-        mask = attention.padding_mask(tf.constant([[4, 5, 6, 7, 8, 9, 1], [4, 5, 1, 0, 0, 0, 0]]))
+        mask = attention.padding_mask(tf.constant([[4, 5, 6, 7, 8, 9, 1], [4, 5, 1, 0, 0, 0, 0]]))[
+            :, None
+        ]
     else:
         q, k, v = np.split(layer.qkv.numpy(), [heads * d_k, 2 * heads * d_k], axis=1)
         mask = attention.causal_mask(5)
@@ -71,15 +75,18 @@ def test_multi_head_attention_equals_the_formula_head_by_head(d_k, d_v, cross):
     for h in range(heads):
         key, value = slice(h * d_k, (h + 1) * d_k), slice(h * d_v, (h + 1) * d_v)
         scores = (x @ q[:, key]) @ tf.transpose(memory @ k[:, key], [0, 2, 1]) / math.sqrt(d_k)
-        weights = tf.nn.softmax(scores + mask[:, 0])
+        weights = tf.nn.softmax(tf.where(mask, scores, -1e9))
         expected += (weights @ (memory @ v[:, value])) @ layer.output_kernel.numpy()[value]
     output = layer(x, memory if cross else None, attention_mask=mask)
     np.testing.assert_allclose(output, expected, atol=1e-5)
 
 
 def test_attention_to_padding_is_exactly_zero():
-    mask = attention.padding_mask(tf.constant([[4, 1, 0, 0]]))
-    weights = attention.attention_weights(draws.normal(1, 2, 3, 4), draws.normal(1, 2, 4, 4), mask)
+    layer = attention.MultiHeadAttention(8, 2, d_k=4, d_v=4, cross=True)
+    memory, mask = draws.normal(1, 4, 8), attention.padding_mask(tf.constant([[4, 1, 0, 0]]))
+    with attention.recording() as recorded:
+        layer(draws.normal(1, 3, 8), memory, attention_mask=mask)
+    (weights,) = recorded.values()
     np.testing.assert_array_equal(weights[..., 2:], np.zeros((1, 2, 3, 2)))
     np.testing.assert_allclose(tf.reduce_sum(weights, -1), np.ones((1, 2, 3)), atol=1e-6)
 
@@ -115,14 +122,14 @@ def test_the_papers_positions():
 
 def test_positions_in_halves():
     # Sines first; wavelengths from 1 to 10000 in D / 2 - 1 = 2 geometric steps.
-    encoded = position.sinusoid_halves(tf.constant([3]), 6).numpy()[0]
+    encoded = imported.SinusoidHalves(6)(tf.constant([3])).numpy()[0]
     angles = [3, 3 / 100, 3 / 10_000]
     expected = [*map(math.sin, angles), *map(math.cos, angles)]
     np.testing.assert_allclose(encoded, expected, atol=1e-5)
 
 
 def test_a_learned_position_beyond_the_table_takes_its_last_row():
-    layer = position.PositionEncoding("learned", 4, max_length=3)
+    layer = position.LearnedPositions(4, max_length=3)
     layer.build()
     encoded = layer(tf.constant([1, 2, 9]))
     np.testing.assert_array_equal(encoded[1], encoded[2])
@@ -138,15 +145,16 @@ def test_embeddings_are_scaled_and_padding_is_zero():
 @pytest.mark.parametrize("rate", [0.1, 0.3])
 def test_dropout_drops_its_share_and_keeps_the_mean(rate):
     x = tf.ones([1001, 101])  # an odd number of elements
-    y = dropout.dropout(x, rate, dropout.Noise(tf.constant([1, 2]))).numpy()
+    y = dropout.Dropout(rate, keras.random.SeedGenerator(1))(x, training=True).numpy()
     # Five standard deviations of a share among 101,101 draws.
     tolerance = 5 * math.sqrt(rate * (1 - rate) / y.size)
     assert (y == 0).mean() == pytest.approx(rate, abs=tolerance)
     assert y.max() == pytest.approx(1 / (1 - rate), rel=1e-6)
 
 
-def test_sites_of_one_step_are_independent():
-    noise = dropout.Noise(tf.constant([1, 2]))
+def test_layers_that_share_a_generator_are_independent():
+    generator = keras.random.SeedGenerator(1)
+    layers = [dropout.Dropout(0.5, generator) for _ in range(2)]
     x = tf.ones([100, 100])
-    first, second = (dropout.dropout(x, 0.5, noise).numpy() > 0 for _ in range(2))
+    first, second = (layer(x, training=True).numpy() > 0 for layer in layers)
     assert (first == second).mean() == pytest.approx(0.5, abs=0.03)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.model import relative, transformer
+from t2t_lite.model import next_word, relative
 from t2t_lite.text import vocabulary
 
 PAIRS = [
@@ -23,9 +23,10 @@ def model():
     keras.utils.set_random_seed(3)
     hparams = dataclasses.replace(tiny_run.HPARAMS, relative_bias=1, next_word=1)
     words = tiny_run.tree_task().grammar
-    model = transformer.Transformer(hparams, tiny_run.tree_subwords().size, words=words)
-    table = model.cross_bias.table
-    table.assign(np.where(np.arange(3) == 1, 30.0, 0.0) * np.ones(table.shape))
+    model = next_word.create(hparams, tiny_run.tree_subwords().size, words=words)
+    for layer in model.decoder_layers:
+        table = layer.cross_attention.relative_bias
+        table.assign(np.where(np.arange(3) == 1, 30.0, 0.0) * np.ones(table.shape))
     return model
 
 
@@ -34,12 +35,12 @@ def _ids(text):
 
 
 def test_what_is_further_away_has_the_bias_of_the_limit():
-    biases = relative.RelativeBias(2, 1, -1, 2)
-    biases.build()
-    biases.table.assign([[[1.0, 2.0, 3.0, 4.0]], [[5.0, 6.0, 7.0, 8.0]]])
-    first, second = biases(relative.distances(4))
-    assert first[0, 0].numpy().tolist() == [[2, 3, 4, 4], [1, 2, 3, 4], [1, 1, 2, 3], [1, 1, 1, 2]]
-    assert second[0, 0, 0].numpy().tolist() == [6, 7, 8, 8]
+    layer = relative.RelativeAttention(4, 2, d_k=2, d_v=2, first=-1, last=2)
+    layer.build()
+    layer.relative_bias.assign([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]])
+    first, second = layer.bias(None, 4, 4)[0].numpy().tolist()
+    assert first == [[2, 3, 4, 4], [1, 2, 3, 4], [1, 1, 2, 3], [1, 1, 1, 2]]
+    assert second[0] == [6, 7, 8, 8]
 
 
 def test_the_word_that_is_next_has_the_bias_of_no_distance(model):
@@ -63,4 +64,4 @@ def test_the_word_that_is_next_has_the_bias_of_no_distance(model):
 
 def test_without_the_words_no_word_is_next():
     with pytest.raises(ValueError, match="next_word needs words"):
-        transformer.Transformer(dataclasses.replace(tiny_run.HPARAMS, next_word=1), 50)
+        next_word.create(dataclasses.replace(tiny_run.HPARAMS, next_word=1), 50, words=None)

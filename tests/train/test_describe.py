@@ -7,7 +7,7 @@ import tiny_run
 
 from t2t_lite import config
 from t2t_lite.bin import trainer
-from t2t_lite.model import transformer
+from t2t_lite.model import next_word
 from t2t_lite.train import describe
 
 SMALL = config.HParams(
@@ -43,7 +43,7 @@ SMALL = config.HParams(
     + ["of OpenNMT-tf", "vocabularies of both sides", "biases"],
 )
 def test_counts_are_the_models(hparams):
-    model = transformer.Transformer(hparams, 61, words=tiny_run.tree_task().grammar)
+    model = next_word.create(hparams, 61, words=tiny_run.tree_task().grammar)
     expected = sum(variable.shape.num_elements() for variable in model.named_variables().values())
     assert describe.describe(hparams, 61).parameters == expected
 
