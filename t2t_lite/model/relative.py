@@ -70,4 +70,6 @@ class NextWordAttention(RelativeAttention):
 
     def bias(self, mask: Words, num_queries, num_keys):
         """Return the bias of padding plus that of the distances to the next word."""
+        if not isinstance(mask, Words):
+            raise ValueError("hparams.next_word needs words: make the model by next_word.create")
         return attention.mask_bias(mask.mask) + self.distance_bias(mask.numbers)

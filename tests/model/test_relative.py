@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.model import next_word, relative
+from t2t_lite.model import next_word, relative, transformer
 from t2t_lite.text import vocabulary
 
 PAIRS = [
@@ -65,3 +65,6 @@ def test_the_word_that_is_next_has_the_bias_of_no_distance(model):
 def test_without_the_words_no_word_is_next():
     with pytest.raises(ValueError, match="next_word needs words"):
         next_word.create(dataclasses.replace(tiny_run.HPARAMS, next_word=1), 50, words=None)
+    model = transformer.Transformer(dataclasses.replace(tiny_run.HPARAMS, next_word=1), 50)
+    with pytest.raises(ValueError, match="next_word needs words"):
+        model(tf.constant([[5, 1]]), tf.constant([[5, 1]]))
