@@ -5,7 +5,10 @@ import ctypes
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterator
+
+from t2t_lite import errors
 
 _ROOT = pathlib.Path("/")
 # mallopt's parameters, as glibc's malloc.h numbers them.
@@ -20,7 +23,17 @@ def cores() -> int:
     """
     # macOS has no sched_getaffinity
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return max(1, min([bound or 1, *map(math.ceil, _limits(_ROOT))]))
+    limits = filter(None, map(_quota, _groups("cpu")))
+    return max(1, min([bound or 1, *map(math.ceil, limits)]))
+
+
+def memory() -> int:
+    """Return the bytes of memory that this process can get: those free, or a group's limit."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError):  # macOS has no such file
+        match = re.search(r"MemAvailable: +(\d+) kB", (_ROOT / "proc/meminfo").read_text("ascii"))
+        free = min(free, int(match[1]) * 1024) if match else free
+    return min([free, *filter(None, map(_memory_limit, _groups("memory")))])
 
 
 def keep_freed_memory() -> None:
@@ -37,44 +50,50 @@ def keep_freed_memory() -> None:
 
 
 def cache_dir() -> pathlib.Path:
-    """Return the cache folder: ~/.cache/t2t-lite, or t2t-lite in $XDG_CACHE_HOME."""
-    caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    """Return the cache folder: ~/.cache/t2t-lite, or t2t-lite in $XDG_CACHE_HOME.
+
+    Raises UserError for a user without a home folder, as in many containers.
+    """
+    try:
+        caches = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    except RuntimeError as error:
+        raise errors.UserError(
+            "this user has no home folder for a cache: set XDG_CACHE_HOME to a folder"
+        ) from error
     return pathlib.Path(caches) / "t2t-lite"
 
 
-def _limits(root: pathlib.Path) -> Iterator[float]:
-    """Yield the limits, in cores, of the process's control groups and of all groups above them.
+def _groups(controller: str) -> Iterator[pathlib.Path]:
+    """Yield the folders of the process's control groups and of all groups above them.
 
     In a container the groups named by /proc often do not exist; its limits are then at the root.
     """
-    mounts = root / "sys/fs/cgroup"
-    for controllers, group in _groups(root):
-        folder = mounts / controllers / group.lstrip("/")
-        for place in (folder, *folder.parents):
-            if place.is_relative_to(mounts):
-                with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
-                    quota, period = _quota(place)
-                    if quota > 0:  # version 1: -1 means no limit
-                        yield quota / period
-
-
-def _groups(root: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """Yield the controllers, "" in version 2, and the path of each group that limits time."""
+    mounts = _ROOT / "sys/fs/cgroup"
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (_ROOT / "proc/self/cgroup").read_text().splitlines()
     except OSError:
         return
     for line in lines:  # "0::/user.slice" or, in version 1, "4:cpu,cpuacct:/docker/1f2e"
         _, _, rest = line.partition(":")
         controllers, _, group = rest.partition(":")
-        if not controllers or "cpu" in controllers.split(","):
-            yield controllers, group
+        if not controllers or controller in controllers.split(","):
+            folder = mounts / controllers / group.lstrip("/")
+            yield from (p for p in (folder, *folder.parents) if p.is_relative_to(mounts))
 
 
-def _quota(group: pathlib.Path) -> tuple[int, int]:
-    """Return the microseconds per period and the period; ValueError if there is no limit."""
-    if (group / "cpu.max").exists():
-        quota, period = (group / "cpu.max").read_text().split()  # "max 100000" without a limit
-        return int(quota), int(period)
-    quota, period = (group / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
-    return int(quota.read_text()), int(period.read_text())
+def _quota(group: pathlib.Path) -> float | None:
+    """Return a group's limit in cores, None where it has none."""
+    with contextlib.suppress(OSError, ValueError, ZeroDivisionError):
+        if (group / "cpu.max").exists():
+            quota, period = (group / "cpu.max").read_text().split()  # "max 100000" without a limit
+        else:
+            files = (group / f"cpu.cfs_{name}_us" for name in ("quota", "period"))
+            quota, period = (file.read_text() for file in files)
+        return int(quota) / int(period) if int(quota) > 0 else None  # version 1: -1 is no limit
+
+
+def _memory_limit(group: pathlib.Path) -> int | None:
+    """Return a group's limit in bytes, None where it has none."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError):  # "max" without a limit
+            return int((group / name).read_text())

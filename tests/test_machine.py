@@ -1,5 +1,6 @@
 """The cores that a process may use, in a container too, and the memory that it keeps."""
 
+import builtins
 import os
 import platform
 import subprocess
@@ -7,7 +8,8 @@ import sys
 
 import pytest
 
-from t2t_lite import machine
+from t2t_lite import errors, machine
+from t2t_lite.bin import prompt
 
 
 @pytest.mark.parametrize(
@@ -37,12 +39,48 @@ from t2t_lite import machine
 def test_a_quota_limits_the_cores(tmp_path, monkeypatch, groups, files, cores):
     monkeypatch.setattr(machine, "_ROOT", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(96)), raising=False)
+    _write(tmp_path, groups, files)
+    assert machine.cores() == cores
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "free"),
+    [
+        ("0::/", {}, 7 << 20),
+        ("0::/a.slice/b.scope", {"a.slice/memory.max": "1000000"}, 1_000_000),  # as systemd sets it
+        ("0::/a.slice", {"memory.max": "max", "a.slice/memory.max": "2000000"}, 2_000_000),
+        ("3:memory:/docker/1f\n4:cpu:/x", {"memory/memory.limit_in_bytes": "3000000"}, 3_000_000),
+        ("3:memory:/", {"memory/memory.limit_in_bytes": str(1 << 63)}, 7 << 20),
+    ],
+)
+def test_memory_is_what_is_free_within_the_limit_of_any_group(
+    tmp_path, monkeypatch, groups, files, free
+):
+    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert 1 << 24 < machine.memory() <= whole
+    monkeypatch.setattr(machine, "_ROOT", tmp_path)
+    assert machine.memory() == whole
+    _write(tmp_path, groups, files)
+    (tmp_path / "proc/meminfo").write_text("MemTotal:  9000 kB\nMemAvailable:  7168 kB\n")
+    assert machine.memory() == free
+
+
+def _write(root, groups, files):
     names = {f"sys/fs/cgroup/{name}": text for name, text in files.items()}
     for name, text in {"proc/self/cgroup": groups, **names}.items():
-        path = tmp_path / name
+        path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    assert machine.cores() == cores
+
+
+def test_a_user_without_a_home_folder_is_told_what_to_set(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 987_654)
+    with pytest.raises(errors.UserError, match="set XDG_CACHE_HOME"):
+        machine.cache_dir()
+    monkeypatch.setattr(builtins, "input", lambda _: "a dog")
+    prompt.ask(lambda line: line == "a dog")  # without a history
 
 
 @pytest.mark.parametrize(
@@ -62,7 +100,8 @@ def test_without_a_quota_those_count_that_the_process_may_use(
 
 _FAULTS_OF_A_SECOND_ARRAY = """
 import ctypes, resource, sys, threading
-from t2t_lite import machine
+from t2t_lite import errors, machine
+from t2t_lite.bin import prompt
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from t2t_lite import machine
+from t2t_lite import errors, machine
 
 if TYPE_CHECKING:
     from t2t_lite.decode import translator
@@ -78,7 +78,11 @@ def _details(translation: "translator.Translation") -> str:
 @contextlib.contextmanager
 def _history():
     """Keep the history of typed lines across calls."""
-    path = machine.cache_dir() / "history"
+    try:
+        path = machine.cache_dir() / "history"
+    except errors.UserError:  # a user without a home folder has none
+        yield
+        return
     with contextlib.suppress(OSError):
         readline.read_history_file(path)
     try:

@@ -43,7 +43,8 @@ flags.DEFINE_multi_string(
 command.define_integers(FLAGS, 1, train_steps="Step at which training ends. Default: the set's.")
 command.define_bools(
     FLAGS,
-    describe="Only print the number of parameters of each part of the model, and the paper's.",
+    describe="Only print the number of parameters of each part of the model, and the paper's. The "
+    "vocabulary is that of --data_dir and --problem, or has the paper's 37,000 entries.",
 )
 command.define_flags(FLAGS, options.TrainerOptions)
 
@@ -55,17 +56,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _required() -> Sequence[str]:
     if FLAGS.describe:
-        return ["hparams_set"]
+        return ["hparams_set", "problem"] if FLAGS.data_dir else ["hparams_set"]
     return ["problem", "data_dir", "output_dir", "hparams_set"]
 
 
 def _describe() -> None:
     original = _hparams_set()
     with command.quiet_import():
+        from t2t_lite.data import data_dir, remote
         from t2t_lite.train import describe
     hparams = config.override(original, ",".join(FLAGS.hparams))
     name = FLAGS.hparams_set if config.model(hparams) == config.model(original) else None
-    print(describe.table(describe.describe(hparams, hparams_set=name)))
+    vocab_size = describe.PAPER_VOCABULARY
+    if FLAGS.data_dir:
+        data = data_dir.read(remote.local(FLAGS.data_dir), registry.problem(FLAGS.problem))
+        vocab_size = data.vocabulary_file["size"]
+    print(describe.table(describe.describe(hparams, vocab_size, hparams_set=name)))
 
 
 def _run() -> int | None:

@@ -12,8 +12,8 @@ def prefix(path: pathlib.Path) -> pathlib.Path:
     Raises UserError where there is none.
     """
     plain = re.sub(r"\.(index|meta|data-\d{5}-of-\d{5})$", "", path.name)
-    if path.with_name(f"{plain}.index").is_file():
-        return path.with_name(plain)
+    if (path.parent / f"{plain}.index").is_file():
+        return path.parent / plain
     if not path.is_dir():
         raise errors.UserError(f"there is no checkpoint {path}: it has no file {plain}.index")
     prefixes = [index.with_suffix("") for index in path.glob("*.index")]

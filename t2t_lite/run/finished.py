@@ -42,7 +42,7 @@ def write(
     Raises UserError where something is there already.
     """
     check_new(path)
-    folder = pathlib.Path(path)
+    folder = pathlib.Path(os.path.abspath(path))  # "." has no name
     temporary = folder.with_name(f".{folder.name}.incomplete-{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
     # Beside the run, so that the file may have the same name.
@@ -57,7 +57,11 @@ def write(
         identity = identities.of(hparams, written.vocabulary_path)
         with tf.device("CPU"):
             checkpoint.write_weights(str(temporary / f"ckpt-{step}"), weights, identity)
-        os.replace(temporary, folder)
+        if not folder.exists():
+            os.replace(temporary, folder)
+        else:  # someone may be in it; without run.json, the last, it is not an output_dir
+            for file in sorted(temporary.iterdir(), key=lambda f: f.name == output_dir.RUN_FILE):
+                file.rename(folder / file.name)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return str(folder / f"ckpt-{step}")
+    return str(pathlib.Path(path) / f"ckpt-{step}")

@@ -1,22 +1,10 @@
 """Does a training fit into memory? If not, the system would kill it without a message."""
 
-import contextlib
-import os
-import pathlib
-import re
-
 import tensorflow as tf
 
-from t2t_lite import config, errors
+from t2t_lite import config, errors, machine
 from t2t_lite.data import data_dir, pipeline
 from t2t_lite.train import cost, describe
-
-# Free memory by Linux, and a container's limit (cgroup version 2 and 1).
-_MEMORY_LIMITS = {
-    "/proc/meminfo": r"MemAvailable: +(\d+)( kB)",
-    "/sys/fs/cgroup/memory.max": r"^(\d+)()",
-    "/sys/fs/cgroup/memory/memory.limit_in_bytes": r"^(\d+)()",
-}
 
 
 def check(
@@ -35,7 +23,7 @@ def check(
         return
     shapes = pipeline.bucket_shapes(data, **hparams.batch_limits)
     described = describe.describe(hparams, vocab_size)
-    weights, has = described.weight_bytes, available()
+    weights, has = described.weight_bytes, machine.memory()
     batch = max(
         cost.activation_bytes(
             hparams, vocab_size, batch=-(-rows // workers), source=source, target=target
@@ -61,13 +49,3 @@ def check(
             f"{has / 1e9:,.1f} GB are free here: its longest texts have {source:,} source and "
             f"{target:,} target tokens; leave them out of the dev text"
         )
-
-
-def available() -> int:
-    """Return the bytes of memory that this process can still get, by /proc and cgroups."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path, number in _MEMORY_LIMITS.items():
-        with contextlib.suppress(OSError):  # the file does not exist
-            if match := re.search(number, pathlib.Path(path).read_text("ascii")):
-                limits.append(int(match[1]) * (1024 if match[2] else 1))
-    return min(limits)

@@ -5,6 +5,7 @@ That a model which was imported computes what tensor2tensor itself did is tested
 """
 
 import json
+import pathlib
 
 import golden_numbers
 import numpy as np
@@ -52,6 +53,19 @@ def test_an_output_dir_is_written_that_decodes(tmp_path, capsys):
     # What is there stays.
     assert _import(f"--model={prefix}", f"--output_dir={run}") == 1
     assert "is there already" in capsys.readouterr().err
+
+
+def test_the_model_and_the_output_dir_may_be_the_folder_one_is_in(tmp_path, monkeypatch):
+    golden_numbers.write_checkpoint(tmp_path, "t2t_paper")
+    monkeypatch.chdir(tmp_path)
+    assert _import("--model=.", "--output_dir=run") == 0
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert _import("--model=..", "--output_dir=.") == 0
+    here = pathlib.Path.cwd()
+    assert here.samefile(tmp_path / "here")
+    assert {path.name for path in here.iterdir()} == {p.name for p in (tmp_path / "run").iterdir()}
+    assert not list(tmp_path.glob(".*"))
 
 
 @pytest.mark.parametrize("told", [True, False])

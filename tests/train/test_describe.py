@@ -59,3 +59,11 @@ def test_the_command_needs_no_data(capsys):
         assert trainer.main(["t2t-lite-trainer", *changed]) == 0
         assert "Table 3" not in capsys.readouterr().out
     assert trainer.main(["t2t-lite-trainer", "--describe"]) == 2
+
+
+def test_the_command_describes_the_model_for_given_data(tiny_data, capsys):
+    flags = ["--describe", "--hparams_set=transformer_base", f"--data_dir={tiny_data}"]
+    assert trainer.main(["t2t-lite-trainer", *flags, "--problem=parallel_text"]) == 0
+    assert "of them 600 ids" in capsys.readouterr().out
+    assert trainer.main(["t2t-lite-trainer", *flags]) == 2
+    assert "--problem must be given" in capsys.readouterr().err

@@ -1,14 +1,13 @@
 """The memory that training needs, as shapes say it, and what a machine or container has."""
 
 import dataclasses
-import os
 import types
 from typing import Any
 
 import numpy as np
 import pytest
 
-from t2t_lite import config, errors
+from t2t_lite import config, errors, machine
 from t2t_lite.data import pipeline, token_batches
 from t2t_lite.train import cost, describe, memory
 
@@ -40,7 +39,7 @@ def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
     assert cost.evaluation_bytes(hparams, 9_000, source=5, target=6) == 2 * 6 * 9_000
     shape = token_batches.Shape(8, 10, 10)
     monkeypatch.setattr(pipeline, "bucket_shapes", lambda *_, **__: [shape])
-    monkeypatch.setattr(memory, "available", lambda: 10**10)
+    monkeypatch.setattr(machine, "memory", lambda: 10**10)
     memory.check(_data([2, 3, 9], [10, 10, 9]), hparams=hparams, vocab_size=8)
     with pytest.raises(errors.UserError, match="longest texts have 26,112 source and 5 "):
         memory.check(_data([2, 3, 9], [26_112, 5, 1]), hparams=hparams, vocab_size=8)
@@ -55,23 +54,7 @@ def test_each_of_several_workers_needs_its_share(monkeypatch):
         weights + cost.activation_bytes(hparams, 8, batch=batch, source=25, target=25)
         for batch in (800, 200)
     )
-    monkeypatch.setattr(memory, "available", lambda: (whole + quarter) // 2)
+    monkeypatch.setattr(machine, "memory", lambda: (whole + quarter) // 2)
     memory.check(_data(), hparams=hparams, vocab_size=8, workers=4)
     with pytest.raises(errors.UserError, match=r"training .* needs at least"):
         memory.check(_data(), hparams=hparams, vocab_size=8)
-
-
-def test_memory_is_what_is_free_within_a_containers_limit(monkeypatch, tmp_path):
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    assert 1 << 24 < memory.available() <= whole
-    file = tmp_path / "limit"
-    meminfo, limit = list(memory._MEMORY_LIMITS.values())[:2]
-    for number, text, expected in [
-        (meminfo, "MemTotal:  900 kB\nMemAvailable:     7 kB\n", 7 << 10),
-        (limit, "1000000\n", 1_000_000),
-        (limit, "max\n", whole),
-        (limit, f"{1 << 63}\n", whole),
-    ]:
-        file.write_text(text)
-        monkeypatch.setattr(memory, "_MEMORY_LIMITS", {str(file): number})
-        assert memory.available() == expected
