@@ -2,16 +2,18 @@
 
   python scripts/kill_datagen.py [--rounds=20] [--kills=5] [--load=4] [--seed=1]
 
-A round kills the same command with SIGKILL so many times, each at a moment of the time that an
-undisturbed one takes, and then lets it finish. In data_dir there must be then the same files with
-the same bytes, and nothing else. `--load` processes keep the cores busy meanwhile. It prints a line
-for each round and exits with status 1 if anything differs.
+A round kills the same command with SIGKILL so many times, each at a random moment of the time that
+an undisturbed one takes, and then lets it finish; where it was faster than the moment, it begins
+anew. There must be the same files then, with the same bytes, and nothing else. Every second round
+has its unfinished work in another folder (--tmp_dir). `--load` processes keep the cores busy.
+It prints a line for each round and exits with status 1 if anything differs.
 """
 
 import argparse
 import contextlib
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -36,34 +38,40 @@ def main() -> None:
         work = pathlib.Path(folder)
         _write_corpus(work / "raw")
         start = time.monotonic()
-        subprocess.run(_command(work, "undisturbed"), check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(_command(work, work / "undisturbed"), check=True, stdout=subprocess.DEVNULL)
         whole = time.monotonic() - start
         expected = _contents(work / "undisturbed")
         print(f"undisturbed: {whole:.1f} s, {len(expected)} files", flush=True)
         differing = 0
         for number in range(1, arguments.rounds + 1):
-            moments = [rng.uniform(0, whole) for _ in range(arguments.kills)]
-            name = f"round-{number}"
-            killed = sum(_killed(_command(work, name), moment) for moment in moments)
-            subprocess.run(_command(work, name), check=True, stdout=subprocess.DEVNULL)
-            made = _contents(work / name)
-            different = sorted(
-                file
-                for file in made.keys() | expected.keys()
-                if made.get(file) != expected.get(file)
-            )
-            differing += bool(different)
-            verdict = f"DIFFERENT: {', '.join(different)}" if different else "equal"
-            shown = ", ".join(f"{moment:.1f}" for moment in moments)
-            print(f"round {number}: {killed} killed at {shown} s, {verdict}", flush=True)
+            folder = work / f"round-{number}"
+            moments: list[str] = []
+            while len(moments) < arguments.kills:
+                moment = rng.uniform(0, whole)
+                if _killed(_command(work, folder), moment):
+                    moments.append(f"{moment:.1f}")
+                else:
+                    differing += _differs(folder, expected, "not killed any more")
+            subprocess.run(_command(work, folder), check=True, stdout=subprocess.DEVNULL)
+            differing += _differs(folder, expected, f"killed at {', '.join(moments)} s")
     if differing:
-        raise SystemExit(f"{differing} of {arguments.rounds} rounds differ")
+        raise SystemExit(f"{differing} results differ")
 
 
-def _command(work: pathlib.Path, name: str) -> list[str]:
-    flags = ["--problem=parallel_text", f"--raw_dir={work / 'raw'}", f"--data_dir={work / name}"]
-    module = [sys.executable, "-m", "t2t_lite.bin.datagen"]
-    return [*module, *flags, "--vocab_size=600", "--num_workers=2"]
+def _differs(folder: pathlib.Path, expected: dict[str, bytes], how: str) -> bool:
+    """Compare what a round has made, print the result and remove it."""
+    made = _contents(folder)
+    names = sorted(name for name in made | expected if made.get(name) != expected.get(name))
+    print(f"{folder.name}, {how}: {', '.join(names) or 'equal'}", flush=True)
+    shutil.rmtree(folder)
+    return bool(names)
+
+
+def _command(work: pathlib.Path, folder: pathlib.Path) -> list[str]:
+    module = [sys.executable, "-m", "t2t_lite.bin.datagen", "--problem=parallel_text"]
+    flags = [f"--raw_dir={work / 'raw'}", f"--data_dir={folder / 'data'}", "--vocab_size=600"]
+    tmp_dir = [f"--tmp_dir={folder / 'tmp'}"] if folder.name[-1] in "02468" else []
+    return [*module, *flags, *tmp_dir, "--num_workers=2"]
 
 
 def _killed(command: list[str], moment: float) -> bool:
@@ -78,10 +86,11 @@ def _killed(command: list[str], moment: float) -> bool:
 
 
 def _contents(folder: pathlib.Path) -> dict[str, bytes]:
-    """Return the bytes of all files below a folder; of the folders only that they are there."""
+    """Return the bytes of all files below a folder, and which folders there are but tmp."""
     return {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b""
         for path in folder.rglob("*")
+        if path != folder / "tmp"
     }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from t2t_lite import errors
 from t2t_lite.data import buckets, lengths, manifest, shards, t2t_folder
 from t2t_lite.data import problem as problems
-from t2t_lite.text import any_vocabulary, corpora, text_files
+from t2t_lite.text import any_vocabulary, text_files
 from t2t_lite.text import vocabulary as vocabularies
 
 _FIELDS = ("options", "versions", "raw_files", "vocabulary_file", "splits")  # of the manifest
@@ -67,13 +67,8 @@ class Data:
     @property
     def target_language(self) -> str:
         """The targets' language: the problem's, else by the raw files' names; "" if unknown."""
-        if self.problem.target_language:
-            return self.problem.target_language
-        names = (pathlib.PurePath(entry["name"]).name for entry in self.raw_files)
-        told = {direction for name in names if (direction := corpora.direction(name))}
-        if len(told) != 1:
-            return ""
-        return told.pop()[0 if self.problem.is_reversed else 1].partition("_")[0]
+        told = self.splits["train"].get("languages", ["", ""])[0 if self.problem.is_reversed else 1]
+        return self.problem.target_language or told.partition("_")[0]
 
     @functools.cached_property
     def vocabulary(self) -> vocabularies.Vocabulary:

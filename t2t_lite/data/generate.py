@@ -202,11 +202,12 @@ def _only_one(data_dir: pathlib.Path, work_dir: pathlib.Path) -> Iterator[None]:
 def _remove_leftovers(data_dir: pathlib.Path, work_dir: pathlib.Path) -> None:
     """Remove the work_dir of a process that was killed after it wrote the manifest.
 
-    A work_dir outside data_dir may belong to another data_dir and stays.
+    A work_dir outside data_dir may belong to another data_dir and stays. Its lock in data_dir goes.
     """
-    if work_dir.exists() and work_dir.parent == data_dir:
+    left = data_dir / work_dir.name
+    if left.exists():
         with contextlib.suppress(errors.UserError), _only_one(data_dir, work_dir):
-            shutil.rmtree(work_dir)
+            shutil.rmtree(left)
 
 
 @contextlib.contextmanager
@@ -370,7 +371,8 @@ def _finish(
     with text_files.replacing(vocab_path) as file:
         file.write(vocab.model_bytes)
     counts, dropped = _chunk_totals(job)
-    train = {**_train_entry(job, counts, dropped), "files": plan["files"]}
+    train = _train_entry(job, counts, dropped)
+    train.update(files=plan["files"], languages=list(read.languages))
     others = {}
     held_out: dict[str, list[tuple[bytes, bytes]]] = {}
     for split in read.splits:

@@ -84,7 +84,8 @@ def file_entries(paths: Sequence[pathlib.Path]) -> list[dict[str, Any]]:
 def file_entry(path: pathlib.Path, name: str | None = None) -> dict[str, Any]:
     """Return a file's name, size and SHA-256."""
     digest = text_files.sha256(path)
-    return {"name": name or path.name, "bytes": path.stat().st_size, "sha256": digest}
+    name = text_files.printable(name or path.name)
+    return {"name": name, "bytes": path.stat().st_size, "sha256": digest}
 
 
 def difference(folder: pathlib.Path, entry: dict[str, Any], *, hashes: bool) -> str:

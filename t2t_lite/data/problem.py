@@ -66,6 +66,10 @@ class Problem:
         """Return the splits that the raw data hold: "train", "dev" and any test sets."""
         return ("train", "dev", "test")
 
+    def told_languages(self, raw_dir: Directory = None) -> tuple[str, str]:
+        """Return `languages`, or those that the names of the raw files tell."""
+        return self.languages
+
     def split(self, name: str) -> str:
         """Return the split that a name means, e.g. "test" for "newstest2014"."""
         return self.split_names.get(name, name)
@@ -240,14 +244,21 @@ class ParallelTextProblem(TranslationProblem):
         if raw_dir is None or not os.path.isdir(raw_dir):
             return []
         folder = pathlib.Path(raw_dir)
-        stems = [stem for names in self.stems.values() for stem in names]
-        told = corpora.languages(folder, stems) if self.sides == corpora.GENERIC else None
+        told = self._told(folder) if self.sides == corpora.GENERIC else None
         found = [corpora.find(folder, stem, self.sides, told) for stem in self.stems[split]]
         found = [one for one in found if one]
         if len(found) > 1:
             names = " and ".join(one[0].names[0] for one in found)
             raise errors.UserError(f"{raw_dir} has {split} several times, as {names}: leave one")
         return found[0] if found else []
+
+    def told_languages(self, raw_dir: Directory = None) -> tuple[str, str]:
+        """Return the languages of the sides, or where these are GENERIC those that names tell."""
+        is_told = raw_dir is not None and self.sides == corpora.GENERIC
+        return (is_told and self._told(pathlib.Path(raw_dir or ""))) or self.languages
+
+    def _told(self, folder: pathlib.Path) -> corpora.Sides | None:
+        return corpora.languages(folder, [stem for names in self.stems.values() for stem in names])
 
     def expected(self, split: str) -> str:
         """Return how the split's files are called, for a message."""

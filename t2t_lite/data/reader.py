@@ -50,6 +50,7 @@ class Reader:
         self.chunk_pairs = chunk_pairs
         self._raw_dir, self._tmp_dir = raw_dir, tmp_dir
         self.splits = problem.splits(raw_dir)
+        self.languages = problem.told_languages(raw_dir)
 
     def samples(self, split: str) -> Iterator[problems.Sample]:
         """Yield a split's samples in their order; UserError where one is no text."""

@@ -103,7 +103,7 @@ def find(folder: pathlib.Path, stem: str, sides: Sides, told: Sides | None = Non
         pair = _pair(group, form, pairs, sides) if fits else None
         if pair:
             paths = tuple(group[side] for side in (pair if form in ("lines", "sgm") else group))
-            names = tuple(path.relative_to(folder).as_posix() for path in paths)
+            names = tuple(text_files.printable(path.relative_to(folder)) for path in paths)
             found.append(Corpus(paths, names, form, pair, named))
         elif sides == GENERIC or (
             fits and (group.keys() <= {*pairs[0]} or not _are_languages(group))

@@ -75,6 +75,11 @@ def plain_name(name: str) -> str:
     return stem if dot + suffix.lower() in SUFFIXES[1:] else name
 
 
+def printable(path: Path) -> str:
+    """Return a path as text that any file can hold: bytes of it that are not UTF-8 are replaced."""
+    return os.fsencode(path).decode("utf-8", errors="replace")
+
+
 def open_binary(path: Path) -> IO[bytes]:
     """Open a file for reading, decompressed as its suffix says."""
     suffix = pathlib.Path(path).suffix.lower().replace(".tgz", ".gz")

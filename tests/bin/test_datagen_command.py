@@ -1,6 +1,7 @@
 """t2t-lite-datagen: what it prints, and the data for an imported model."""
 
 import gzip
+import os
 
 import marian_numbers
 import pytest
@@ -112,6 +113,19 @@ def test_symbols_digits_and_rare_characters(corpus, tmp_path, capsys):
     )
     assert _run(*flags, f"vocab_from={tmp_path}", "split_digits") == 1
     assert "--split_digits is that of --vocab_from's vocabulary" in capsys.readouterr().err
+
+
+def test_names_that_are_not_utf8(corpus, tmp_path, capsys):
+    raw_dir = tmp_path / os.fsdecode(b"caf\xe9")
+    corpus.rename(raw_dir)
+    (raw_dir / "train").mkdir()
+    (raw_dir / "train" / os.fsdecode(b"d\xe9j\xe0.tsv")).write_text("two\tzwei\n" * 9)
+    (raw_dir / "weights.tsv").write_text("train/d\ufffdj\ufffd.tsv\t1.5\n")
+    flags = ["problem=parallel_text", f"raw_dir={raw_dir}", "num_workers=1"]
+    for data_dir_ in (tmp_path / "data", tmp_path / os.fsdecode(b"d\xe9")):
+        assert _run(*flags, f"data_dir={data_dir_}") == 0
+        assert " pairs: train/d\ufffdj\ufffd.tsv\n" in capsys.readouterr().out
+        assert _run(*flags, f"data_dir={data_dir_}") == 0
 
 
 def test_vocabularies_that_do_not_fit_are_refused(corpus, tmp_path, capsys):

@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import gzip
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,9 +152,14 @@ def test_hashes_are_compared_on_demand_and_what_is_left_of_the_work_goes(problem
     left = data_dir / "parallel_text.incomplete" / "chunk-00000.npy"
     # the work for another data_dir is none of ours
     other = tmp_path / "tmp" / "parallel_text.incomplete" / "plan.json"
-    for path in (left, other):
+    lock = tmp_path / "locked" / "parallel_text.incomplete" / "lock"
+    for path in (left, other, lock):
         path.parent.mkdir(parents=True)
         path.touch()
+    # killed when all was there, but for the lock of a folder with the work elsewhere
+    shutil.copytree(data_dir, lock.parent.parent, dirs_exist_ok=True)
+    numbered_corpus.generate(problem, raw_dir, tmp_path / "locked", tmp_dir=tmp_path / "tmp")
+    assert not lock.parent.exists()
     (shard,) = made.shards("train")
     shard.write_bytes(shard.read_bytes()[:-1] + b"\0")
     numbered_corpus.generate(problem, raw_dir, data_dir, tmp_dir=tmp_path / "tmp")
