@@ -11,7 +11,8 @@
 # a client asks for one by --version_label; otherwise the newest version serves, and a newer one takes
 # its place as soon as it is exported. $GRPC_PORT and $REST_PORT are other ports. On a CPU each
 # operation has one thread, so that requests share the cores; $INTRA_OP_THREADS gives it more (0: all
-# cores), which a lone request to a large model gains from.
+# cores), which a lone request to a large model gains from. docs/serve.md has a table of the flags
+# that the server gets.
 #
 # With Docker the ports are open to this machine only; the binary listens on all of its addresses.
 #
@@ -60,11 +61,19 @@ for pair in $labels; do
 done
 grpc_port="${GRPC_PORT:-8500}" rest_port="${REST_PORT:-8501}"
 
-# Write the server's model config to a file of its own, and print the file's name; $1 is a folder in
-# which the server sees each model under its name, "" if it sees the folders themselves.
-config() {
-  local file versions="" map="" pair policy="" i folder
+# Write the standard input to a file of its own, which the server may read, and print its name.
+new_file() {
+  local file
   file="$(mktemp)"
+  cat > "$file"
+  chmod a+r "$file"
+  echo "$file"
+}
+
+# Print the name of the server's model config; $1 is a folder in which the server sees each model
+# under its name, "" if it sees the folders themselves.
+config() {
+  local versions="" map="" pair policy="" i folder
   for pair in $labels; do
     versions+=" versions: ${pair#*=}"
     map+=" version_labels { key: '${pair%=*}' value: ${pair#*=} }"
@@ -78,14 +87,21 @@ config() {
       echo "config { name: '${names[i]}' base_path: '$folder' model_platform: 'tensorflow'$policy }"
     done
     echo "}"
-  } > "$file"
-  chmod a+r "$file"
-  echo "$file"
+  } | new_file
 }
 
-# Each version brings its own batching parameters, batching_params.pbtxt.
+# Print the name of a file that says how many batches run at a time: one a core, with a core left for
+# the requests themselves. All else each version brings along, in batching_params.pbtxt.
+batching() {
+  local cores
+  cores="$(getconf _NPROCESSORS_ONLN)"
+  echo "num_batch_threads { value: $((cores > 1 ? cores - 1 : 1)) }" | new_file
+}
+
 options=(--enable_batching --enable_per_model_batching_parameters)
 options+=("--tensorflow_intra_op_parallelism=${INTRA_OP_THREADS:-1}")
+options+=(--tensorflow_inter_op_parallelism=-1)                   # a batch's own thread runs it
+options+=(--grpc_max_threads=256 --rest_api_timeout_in_ms=30000)  # 4 a core are too few
 [[ -z "$labels" ]] || options+=(--allow_version_labels_for_unavailable_models)
 needs_config=""
 [[ -z "$labels" && ${#names[@]} == 1 ]] || needs_config=yes
@@ -96,9 +112,10 @@ if [[ -n "$binary" ]]; then
   else
     options+=("--model_name=${names[0]}" "--model_base_path=${folders[0]}")
   fi
-  run "$binary" "--port=$grpc_port" "--rest_api_port=$rest_port" "${options[@]}"
+  run "$binary" "--port=$grpc_port" "--rest_api_port=$rest_port" "${options[@]}" \
+    "--batching_parameters_file=$(batching)"
 elif command -v docker > /dev/null; then
-  mounts=()
+  mounts=(-v "$(batching):/models/batching.config:ro")
   for i in "${!names[@]}"; do mounts+=(-v "${folders[i]}:/models/${names[i]}:ro"); done
   if [[ -n "$needs_config" ]]; then
     mounts+=(-v "$(config /models):/models/models.config:ro")
@@ -106,7 +123,7 @@ elif command -v docker > /dev/null; then
   fi
   run docker run --rm -p "127.0.0.1:$grpc_port:8500" -p "127.0.0.1:$rest_port:8501" \
     "${mounts[@]}" -e "MODEL_NAME=${names[0]}" "${TF_SERVING_IMAGE:-tensorflow/serving:2.20.0}" \
-    "${options[@]}"
+    "${options[@]}" --batching_parameters_file=/models/batching.config
 else
   fail 1 "needs Docker, tensorflow_model_server on the PATH, or \$TF_SERVING_BINARY; \
 in Python t2t_lite.load(\"${folders[0]}\") needs no server"

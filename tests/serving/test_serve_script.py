@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from t2t_lite.bin import query_server
+
 SCRIPT = pathlib.Path(__file__).parents[2] / "scripts" / "serve.sh"
 BASH = str(shutil.which("bash"))
 
@@ -48,11 +50,18 @@ def _command(folder, *arguments, **environment):
 
 def test_one_model(exports):
     command = _command(exports, "one", "ende", TF_SERVING_BINARY="server", REST_PORT="7")
+    batching = command.pop().removeprefix("--batching_parameters_file=")
+    number = max((os.cpu_count() or 1) - 1, 1)
+    assert pathlib.Path(batching).read_text() == f"num_batch_threads {{ value: {number} }}\n"
     assert command == [
         *("server", "--port=8500", "--rest_api_port=7", "--enable_batching"),
         *("--enable_per_model_batching_parameters", "--tensorflow_intra_op_parallelism=1"),
-        *("--model_name=ende", f"--model_base_path={exports}/one"),
+        *("--tensorflow_inter_op_parallelism=-1", "--grpc_max_threads=256"),
+        *("--rest_api_timeout_in_ms=30000", "--model_name=ende"),
+        f"--model_base_path={exports}/one",
     ]
+    timeout = query_server.FLAGS["timeout_secs"].default
+    assert f"--rest_api_timeout_in_ms={timeout * 1000:.0f}" == "--rest_api_timeout_in_ms=30000"
 
 
 def test_the_image_has_a_tag_that_can_be_changed(exports):
@@ -75,8 +84,11 @@ def test_several_models(exports):
     assert f"name: 'enfr' base_path: '{exports}/two' model_platform: 'tensorflow' }}" in config
     command = _command(exports, "ende=one", "enfr=two")
     mounted = [word for word in command if word.endswith(":ro")]
-    assert mounted[:2] == [f"{exports}/one:/models/ende:ro", f"{exports}/two:/models/enfr:ro"]
-    assert "base_path: '/models/enfr'" in pathlib.Path(mounted[2].split(":")[0]).read_text()
+    batching, config = (pathlib.Path(mounted[place].split(":")[0]) for place in (0, 3))
+    assert mounted[1:3] == [f"{exports}/one:/models/ende:ro", f"{exports}/two:/models/enfr:ro"]
+    assert "base_path: '/models/enfr'" in config.read_text()
+    assert "num_batch_threads" in batching.read_text()
+    assert "--batching_parameters_file=/models/batching.config" in command
 
 
 def test_labels(exports):
