@@ -17,7 +17,7 @@ from t2t_lite.data import pipeline
 from t2t_lite.decode import translator
 from t2t_lite.model import transformer
 from t2t_lite.run import output_dir
-from t2t_lite.train import loss, schedule, with_keras
+from t2t_lite.train import loss, optimizer, schedule, step, with_keras
 
 TARGETS = np.array([[9, 8, 1, 0, 0], [7, 6, 5, 4, 1], [3, 1, 0, 0, 0], [4, 5, 6, 1, 0]])
 INPUTS = TARGETS[::-1].copy()
@@ -41,9 +41,9 @@ def _batches(count=2):
 
 def test_the_schedule_is_the_trainers():
     rates = with_keras.PaperSchedule(512, scale=2.0)
-    for step in (1, 100, 4000, 100_000):
-        expected = schedule.learning_rate(step, d_model=512, warmup_steps=4000, scale=2.0)
-        assert float(rates(step - 1)) == pytest.approx(expected, rel=1e-6)
+    for number in (1, 100, 4000, 100_000):
+        expected = schedule.learning_rate(number, d_model=512, warmup_steps=4000, scale=2.0)
+        assert float(rates(number - 1)) == pytest.approx(expected, rel=1e-6)
     again = with_keras.PaperSchedule.from_config(rates.get_config())
     rate = float(keras.optimizers.Adam(again).learning_rate)
     assert rate == pytest.approx(float(rates(0)))
@@ -154,6 +154,33 @@ def test_batches_are_the_trainers_in_its_order(data):
         np.testing.assert_array_equal(labels, batch["targets"])
     dev = t2t_lite.dataset(data.folder, "dev", HPARAMS)
     assert sum(np.count_nonzero(labels == 1) for _, labels in dev) == 20
+
+
+def test_fit_learns_what_the_trainer_learns(data):
+    """The same batches, without dropout: the losses of 20 steps are equal but for rounding."""
+    hparams = dataclasses.replace(HPARAMS, dropout=0.0, warmup_steps=10)
+    batches, same = (t2t_lite.dataset(data, "train", hparams) for _ in range(2))
+    by_fit, by_trainer = (
+        transformer.Transformer(hparams, data.vocabulary.targets.size) for _ in range(2)
+    )
+    by_trainer.set_weights(by_fit.get_weights())
+    found = _compiled(by_fit).fit(batches, epochs=20, steps_per_epoch=1, verbose=0)
+    adam = optimizer.Adam(by_trainer.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9)
+    train_step = step.TrainStep(
+        by_trainer,
+        adam,
+        hparams=hparams,
+        strategy=tf.distribute.get_strategy(),
+        xla=False,
+        random_seed=1,
+    )
+    expected = []
+    for number, ((inputs, targets), _) in enumerate(same.take(20), start=1):
+        rate = schedule.learning_rate(number, d_model=16, warmup_steps=10)
+        batch = {"inputs": inputs, "targets": targets}
+        expected.append(float(train_step(batch, step=number, learning_rate=rate).loss))
+    np.testing.assert_allclose(found.history["loss"], expected, rtol=1e-3)
+    assert expected[-1] < expected[0] - 0.5
 
 
 def test_what_fit_trained_becomes_an_output_dir_and_comes_back(data, tmp_path):
