@@ -10,6 +10,8 @@ import filelock
 
 from t2t_lite import errors
 
+_PATIENCE = 1.0  # seconds: on a busy machine a killed process takes a moment to be gone
+
 
 @contextlib.contextmanager
 def only_one(
@@ -28,7 +30,8 @@ def only_one(
     path.parent.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         try:
-            lock = filelock.FileLock(path, blocking=wait, fallback_to_soft=False)
+            patience = -1 if wait else _PATIENCE
+            lock = filelock.FileLock(path, timeout=patience, fallback_to_soft=False)
             stack.enter_context(lock)
         except filelock.Timeout as error:
             raise errors.UserError(

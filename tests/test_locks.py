@@ -44,6 +44,22 @@ def test_a_killed_holder_holds_nobody_back(tmp_path):
     assert not path.exists()
 
 
+def test_who_is_about_to_leave_is_waited_for(tmp_path):
+    left = threading.Event()
+
+    def hold():
+        with locks.only_one(tmp_path / "lock"):
+            left.wait(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    while not (tmp_path / "lock").exists():
+        pass
+    with locks.only_one(tmp_path / "lock"):
+        pass
+    thread.join()
+
+
 def test_where_there_are_no_locks_nobody_is_kept_out(tmp_path, monkeypatch):
     def refuse(file, operation):
         raise OSError(errno.ENOLCK, "No locks available")
