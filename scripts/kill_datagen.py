@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 
@@ -75,13 +76,16 @@ def _command(work: pathlib.Path, folder: pathlib.Path) -> list[str]:
 
 
 def _killed(command: list[str], moment: float) -> bool:
-    """Start a command and kill it after so many seconds; return whether it was still at work."""
+    """Start a command and kill it after so many seconds; return whether it was still at work.
+
+    It may not have gone yet when this returns, as where `timeout -s KILL` has killed it.
+    """
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(moment)
         return False
     process.kill()
-    process.wait()
+    threading.Thread(target=process.wait).start()
     return True
 
 
