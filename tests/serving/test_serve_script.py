@@ -60,8 +60,7 @@ def test_one_model(exports):
         *("--rest_api_timeout_in_ms=30000", "--model_name=ende"),
         f"--model_base_path={exports}/one",
     ]
-    timeout = query_server.FLAGS["timeout_secs"].default
-    assert f"--rest_api_timeout_in_ms={timeout * 1000:.0f}" == "--rest_api_timeout_in_ms=30000"
+    assert query_server.FLAGS["timeout_secs"].default == 30
 
 
 def test_the_image_has_a_tag_that_can_be_changed(exports):

@@ -224,6 +224,26 @@ def test_ids_of_all_widths_share_batches_and_get_their_own_answers(ports, model)
         np.testing.assert_allclose(answer["scores"], [0, translation.score], atol=2e-5)
 
 
+def test_wrong_requests_of_others_cost_the_client_no_line(ports, connect):
+    """A batch with one of them fails as a whole, before the model sees it."""
+    stopped = threading.Event()
+
+    def ask_badly():
+        while not stopped.wait(0.01):
+            assert _ask(ports, PREDICT, {"instances": [["a"]]})[0] == 400
+
+    texts = ["a dog", " "] * 60
+    with futures.ThreadPoolExecutor(1) as pool, connect() as translator:
+        bad = pool.submit(ask_badly)
+        try:
+            answers = list(translator.stream(texts))
+        finally:
+            stopped.set()
+        bad.result()
+    assert len(answers) == len(texts)
+    assert not any(answer.text for answer in answers[1::2])
+
+
 # Documented requests by REST
 
 
@@ -257,3 +277,25 @@ def test_what_is_answered(ports, path, body, count):
     assert status == 200, answer
     assert list(answer) == (["outputs"] if count is None else ["predictions"])
     assert count in (None, len(answer.get("predictions", [])))
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "says"),
+    [
+        ("/V1/Models/tiny:Predict", {"instances": ["a"]}, "Malformed request"),
+        (f"{PREDICT}?x=1", {"instances": ["a"]}, "Malformed request"),
+        (PREDICT, {"instances": [["a"]]}, "not compatible with expected shape [?]"),
+        (PREDICT, {"instances": [5]}, "expected type"),
+        (PREDICT, {"signature_name": "from_ids", "instances": [[5, 1]]}, "expected type"),
+    ],
+)
+def test_what_is_refused(ports, path, body, says):
+    status, answer = _ask(ports, path, body)
+    assert status == 400
+    assert says in answer["error"]
+
+
+def test_the_status_of_a_model(ports):
+    with urllib.request.urlopen(f"http://127.0.0.1:{ports[1]}{TINY}") as response:
+        (status,) = json.loads(response.read())["model_version_status"]
+    assert (status["version"], status["state"]) == ("1", "AVAILABLE")
