@@ -75,7 +75,7 @@ class Treebank(TreebankProblem):
 
     def parts(self, raw_dir: pathlib.Path) -> dict[str, list[treebanks.File]]:
         """Return the files that are called as a split or lie in its folder."""
-        corpora.refuse_strays(raw_dir, {split: (split,) for split in super().splits()})
+        corpora.refuse_strays(raw_dir, super().splits())
         found = {split: corpora.files(raw_dir, split) for split in super().splits()}
         return {
             split: [file for path in paths for file in _tree_files(path)]

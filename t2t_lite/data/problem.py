@@ -202,7 +202,7 @@ class ParallelTextProblem(TranslationProblem):
         folder = pathlib.Path(raw_dir)
         if not folder.is_dir():
             raise errors.UserError(f"--raw_dir={raw_dir} is not a folder")
-        corpora.refuse_strays(folder, self.stems)
+        corpora.refuse_strays(folder, self._all_stems())
         splits = self.splits(raw_dir)
         missing = [split for split in splits if not self.find(split, raw_dir)]
         if missing:
@@ -258,7 +258,10 @@ class ParallelTextProblem(TranslationProblem):
         return (is_told and self._told(pathlib.Path(raw_dir or ""))) or self.languages
 
     def _told(self, folder: pathlib.Path) -> corpora.Sides | None:
-        return corpora.languages(folder, [stem for names in self.stems.values() for stem in names])
+        return corpora.languages(folder, self._all_stems())
+
+    def _all_stems(self) -> list[str]:
+        return [stem for stems in self.stems.values() for stem in stems]
 
     def expected(self, split: str) -> str:
         """Return how the split's files are called, for a message."""

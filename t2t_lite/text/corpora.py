@@ -8,6 +8,7 @@ only. A file that looks like part of a split and cannot be used is an error that
 """
 
 import dataclasses
+import itertools
 import pathlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -100,35 +101,30 @@ def find(folder: pathlib.Path, stem: str, sides: Sides, told: Sides | None = Non
     for (_, name, form), group in groups.items():
         named = direction(name)
         fits = not named or any(set(named) == set(pair) for pair in pairs)
-        pair = _pair(group, form, pairs, sides) if fits else None
-        if pair:
-            paths = tuple(group[side] for side in (pair if form in ("lines", "sgm") else group))
+        is_single = form in _SINGLE
+        own = pairs[:1] if is_single else [pair for pair in pairs if set(pair) <= group.keys()]
+        others = group.keys() - {"", *itertools.chain(*own)}
+        foreign = others - {*pairs[0]}
+        is_foreign = sides != GENERIC and (not fits or (foreign and _are_languages(foreign)))
+        if not is_foreign and (others or not own or not fits):
+            raise _unusable(folder, stem, group, named)
+        for pair in own if fits else []:
+            paths = tuple(group[side] for side in ([""] if is_single else pair))
             names = tuple(text_files.printable(path.relative_to(folder)) for path in paths)
             found.append(Corpus(paths, names, form, pair, named))
-        elif sides == GENERIC or (
-            fits and (group.keys() <= {*pairs[0]} or not _are_languages(group))
-        ):
-            raise _unusable(folder, stem, group, named)
     return found
 
 
-def refuse_strays(folder: pathlib.Path, stems: Mapping[str, Sequence[str]]) -> None:
+def refuse_strays(folder: pathlib.Path, stems: Sequence[str]) -> None:
     """Raise UserError for a file that looks like part of a split and is not, such as train2.en."""
-    known = {
-        entry for names in stems.values() for stem in names for entry in _entries(folder, stem)
-    }
-    for entry in sorted(folder.iterdir()):
-        for stem in (stem for names in stems.values() for stem in names):
-            words = "|".join([re.escape(stem), *_STEM_SYNONYMS.get(stem, [])])
-            pattern = rf"(?<![a-z])({words})(?![a-z])"
-            match = re.search(pattern, entry.name, re.IGNORECASE)
-            is_only_that = not entry.is_dir() or re.fullmatch(
-                rf"({words})[^a-z]*", entry.name, re.IGNORECASE
-            )
-            if entry in known or entry.name.startswith(".") or not match or not is_only_that:
-                continue
-            rest = re.sub(r"[^\w]+|_", ".", entry.name[: match.start()] + entry.name[match.end() :])
-            better = re.sub(r"\.+", ".", f"{stem}.{rest}").rstrip(".")
+    known = {entry for stem in stems for entry in _entries(folder, stem)}
+    for entry, stem in itertools.product(sorted(set(folder.iterdir()) - known), stems):
+        words = "|".join([re.escape(stem), *_STEM_SYNONYMS.get(stem, [])])
+        # a file that has the word among others, or a folder that is called so, as train2 is
+        before, after = ("[^a-z]*", "[^a-z]*") if entry.is_dir() else (".*[^a-z]|", "[^a-z].*|")
+        match = re.fullmatch(f"({before})(?:{words})({after})", entry.name, re.IGNORECASE)
+        if match and not entry.name.startswith("."):
+            better = ".".join(filter(None, (stem, match[1].strip("-_."), match[2].strip("-_."))))
             raise errors.UserError(
                 f"{entry} looks like part of {stem} and would not be read: call it {better}, put "
                 f"it into a folder {stem}, or move it elsewhere"
@@ -161,21 +157,8 @@ def _parts(name: str) -> tuple[str, str, str]:
         return stem, ending, ""
     if ending in ("sgm", "sgml"):
         stem, _, side = stem.rpartition(".")
-        return re.sub("-(src|ref)$", "", stem), "sgm", SYNONYMS.get(side.lower(), side.lower())
+        return re.sub("[-.](src|ref)$", "", stem), "sgm", SYNONYMS.get(side.lower(), side.lower())
     return stem, "lines", SYNONYMS.get(ending, ending)
-
-
-def _pair(
-    group: Mapping[str, pathlib.Path], form: str, pairs: Sequence[Sides], sides: Sides
-) -> Sides | None:
-    """Return which of the pairs of sides a text has, None where it has none or others beside it."""
-    if form in _SINGLE:
-        return pairs[0]
-    fitting = [pair for pair in pairs if set(pair) <= set(group)]
-    others = set(group).difference(*fitting)
-    if not fitting or (others and (sides == GENERIC or not _are_languages(others))):
-        return None
-    return fitting[0]
 
 
 def _are_languages(sides: Iterable[str]) -> bool:
@@ -197,11 +180,7 @@ def _unusable(
             f"say from which to which language you translate, and call {what} {stem}.{first} or "
             f"{stem}.{second}{endings}; all files of the folder are in the same two languages"
         )
-    elif (
-        len(paths) == 1
-        and ("" not in group)
-        and (group.keys() <= {*GENERIC} or _are_languages(group))
-    ):
+    elif len(paths) == 1 and (group.keys() <= {*GENERIC} or _are_languages(group)):
         advice = f"there is no file of the other side beside it; expected {FORMS}"
     else:
         advice = f"expected {FORMS}; move other files elsewhere"
