@@ -258,7 +258,7 @@ class CachedDecoder:
         memory_bias: tf.Tensor,
     ) -> tuple[tf.Tensor, KeysValues]:
         """Map x [B * N, D] to [B * N, D]; return it with the layer's new cache."""
-        weights, layer = self.layers[number], self.model.decoder_layers[number]
+        weights, layer = self.layers[number], self.layers[number].layer
         d_k, d_v = self.hparams.d_k, self.hparams.d_v
         new_cache = cache
 
