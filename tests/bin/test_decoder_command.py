@@ -184,9 +184,10 @@ def test_a_splits_unknown_language_is_told_in_the_figures_own_lines(tmp_path, ca
 
 def test_a_corpus_whose_names_tell_the_language_is_scored_by_it(tmp_path, capsys):
     run = tiny_run.write(tmp_path, problem="parallel_text")
-    for name in ("train.en-fr.en", "train.en-fr.fr", "dev.en-fr.en", "dev.en-fr.fr"):
+    for name in ("train.en-fr/a.en", "train.en-fr/a.fr", "dev.en-fr/b.en", "dev.en-fr/b.fr"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("\n".join(tiny_run.SENTENCES))
-    (tmp_path / "dev.en-fr.fr").write_bytes(b"caf\xe9\n" + b"a\n" * 4)
+    (tmp_path / "dev.en-fr" / "b.fr").write_bytes(b"caf\xe9\n" + b"a\n" * 4)
     problem = registry.problem("parallel_text")
     generate.generate(problem, data_dir=tmp_path / "data", raw_dir=tmp_path, vocab_size=300)
     flags = [NAME, f"--output_dir={run}", "--split=dev", FAST]
