@@ -314,6 +314,7 @@ def from_json(path: pathlib.Path) -> HParams:
     except FileNotFoundError as error:
         raise errors.UserError(
             f"{path.parent} is not an output_dir (no {path.name} in it)"
+            f"{errors.missing_folder(path)}"
         ) from error
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise errors.UserError(f"{path} is not a hyperparameter file: {error}") from error

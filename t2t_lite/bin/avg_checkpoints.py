@@ -53,7 +53,10 @@ def _average() -> None:
         count = FLAGS.num_last_checkpoints or min(wanted, len(checkpoints))
         prefixes = averaging.last_checkpoints(run.path, count)
     written = averaging.average(prefixes, run.path, run.identity)
-    print(f"{written}: the mean of {len(prefixes)} checkpoints, {prefixes[0]} to {prefixes[-1]}")
+    print(
+        f"{written}: the mean of {errors.counted(len(prefixes), 'checkpoint')}, "
+        f"{prefixes[0]} to {prefixes[-1]}"
+    )
     if not FLAGS.checkpoints and len(prefixes) < wanted:
         print(f"averaged_checkpoints is {wanted}; the run has no more checkpoints")
 

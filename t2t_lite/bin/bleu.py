@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
+from t2t_lite import errors
 from t2t_lite.bin import command
 from t2t_lite.text import text_files
 
@@ -49,8 +50,8 @@ def _print_scores() -> None:
         num_lossy = sum(text_files.REPLACEMENT in line for line in lines)
         if num_lossy:
             print(
-                f"{path}: {num_lossy:,} of {len(lines):,} lines are not valid UTF-8; invalid "
-                "bytes are scored as U+FFFD",
+                f"{path}: {num_lossy:,} of {errors.counted(len(lines), 'line')} not valid UTF-8; "
+                "invalid bytes are scored as U+FFFD",
                 file=sys.stderr,
             )
     translation, *references = (texts[path] for path in paths)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_lite import progress, registry
+from t2t_lite import errors, progress, registry
 from t2t_lite.bin import command
 from t2t_lite.data import options
 from t2t_lite.text import cleaning
@@ -95,8 +95,9 @@ def _summary(made: "data_dir.Data") -> list[str]:
     lines = []
     for split, entry in made.splits.items():
         line = (
-            f"{split}: {entry['pairs']:,} pairs, {entry['source_tokens']:,} source and "
-            f"{entry['target_tokens']:,} target tokens, {len(entry['shards'])} shards"
+            f"{split}: {errors.counted(entry['pairs'], 'pair')}, "
+            f"{entry['source_tokens']:,} source and {entry['target_tokens']:,} target tokens, "
+            f"{errors.counted(len(entry['shards']), 'shard')}"
         )
         dropped = {reason: n for reason, n in entry.get("dropped", {}).items() if n}
         if dropped:
@@ -109,7 +110,13 @@ def _summary(made: "data_dir.Data") -> list[str]:
             )
         if entry.get("not_utf8"):
             line += f", {entry['not_utf8']:,} with bytes that are not UTF-8 (replaced)"
-        lines += [line, *(f"  {n:,} pairs: {name}" for name, n in entry.get("files", {}).items())]
+        lines += [
+            line,
+            *(
+                f"  {errors.counted(n, 'pair')}: {name}"
+                for name, n in entry.get("files", {}).items()
+            ),
+        ]
     fit = made.vocabulary_file
     line = (
         f"vocabulary: {fit['size']:,} entries, {fit['subwords_per_word']:.2f} subwords a word, "

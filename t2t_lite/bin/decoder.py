@@ -232,7 +232,8 @@ def _score(model: "translator.Translator") -> None:
         else:
             report = files.write(scoring, pairs, target, total=total, progress=show)
     print(
-        f"{report.lines:,} pairs, {report.tokens:,} tokens, {report.seconds:,.1f} s",
+        f"{errors.counted(report.lines, 'pair')}, {report.tokens:,} tokens, "
+        f"{report.seconds:,.1f} s",
         file=sys.stderr,
     )
     _print_remarks(report)
@@ -253,7 +254,7 @@ def _summarize(report: "files.Report") -> None:
     """Print speed and remarks."""
     seconds = max(report.seconds, 1e-9)
     print(
-        f"{report.lines:,} lines, {report.seconds:,.1f} s: "
+        f"{errors.counted(report.lines, 'line')}, {report.seconds:,.1f} s: "
         f"{report.done / seconds:,.1f} sentences/s, {report.tokens / seconds:,.0f} tokens/s",
         file=sys.stderr,
     )
@@ -264,19 +265,19 @@ def _print_remarks(report: "files.Report") -> None:
     """Print how many lines were resumed, damaged, cut or repaired."""
     remarks = {
         "came from the interrupted run before": report.resumed,
-        "are not valid UTF-8; invalid bytes were read as U+FFFD": report.lossy,
-        "have an output cut off at the length limit": report.unfinished,
-        "have an output that was not a tree and was repaired": report.repaired,
+        "of invalid UTF-8; invalid bytes were read as U+FFFD": report.lossy,
+        "with an output cut off at the length limit": report.unfinished,
+        "with an output that was not a tree and was repaired": report.repaired,
     }
     for remark, count in remarks.items():
         if count:
-            print(f"{count:,} lines {remark}", file=sys.stderr)
+            print(f"{errors.counted(count, 'line')} {remark}", file=sys.stderr)
     if report.truncated:
         numbers = ", ".join(map(str, report.truncated_lines))
         more = ", ..." if report.truncated > len(report.truncated_lines) else ""
         which = f": {numbers}{more}" if numbers else ""  # Beam does not number lines
         print(
-            f"{report.truncated:,} lines were longer than max_source_length and were cut{which}",
+            f"{errors.counted(report.truncated, 'line')} longer than max_source_length, cut{which}",
             file=sys.stderr,
         )
     if report.kept_as:

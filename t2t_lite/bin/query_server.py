@@ -68,8 +68,8 @@ _STANDARD = (None, "-")  # a file flag's values for the standard input or output
 _WINDOW = 10_000
 _NAMED = 10  # line numbers in a remark
 _REMARKS = {
-    "truncated": "were longer than max_source_length and were cut",
-    "unfinished": "have an output cut off at the length limit",
+    "truncated": "longer than max_source_length, cut",
+    "unfinished": "with an output cut off at the length limit",
 }
 
 
@@ -164,16 +164,17 @@ def _translate_file(translator: "client.Client") -> None:
         except errors.UserError as error:
             if asked:
                 raise errors.UserError(
-                    f"{error}; {asked:,} lines are done: the same command resumes"
+                    f"{error}; {errors.counted(asked, 'line')} done: the same command resumes"
                 ) from error
             if kept.is_empty:
                 kept.delete()
             raise
         kept.delete()
     seconds = time.monotonic() - start
-    print(f"{total:,} lines, {seconds:,.1f} s: {asked / seconds:,.1f} sentences/s")
+    print(f"{errors.counted(total, 'line')}, {seconds:,.1f} s: {asked / seconds:,.1f} sentences/s")
     if total > asked:
-        print(f"{total - asked:,} lines came from the interrupted run before", file=sys.stderr)
+        resumed = errors.counted(total - asked, "line")
+        print(f"{resumed} came from the interrupted run before", file=sys.stderr)
     if kept.kept_as:
         print(
             f"an earlier journal, of other lines or another model or damaged, is in {kept.kept_as}",
@@ -234,7 +235,7 @@ class _Remarks:
         for mark, remark in _REMARKS.items():
             if count := self._counts[mark]:
                 numbers = ", ".join(self._first[mark]) + (", ..." if count > _NAMED else "")
-                print(f"{count:,} lines {remark}: {numbers}", file=sys.stderr)
+                print(f"{errors.counted(count, 'line')} {remark}: {numbers}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_lite import config, machine, registry
+from t2t_lite import config, errors, machine, registry
 from t2t_lite.bin import command
 from t2t_lite.train import options
 
@@ -115,14 +115,15 @@ def _hparams_set() -> config.HParams:
 def _report(summary: "trainer.Summary") -> str:
     done = summary.throughput
     work = (
-        f"{FLAGS.output_dir}: {summary.steps:,} steps in {summary.seconds:,.0f} s, "
+        f"{FLAGS.output_dir}: {errors.counted(summary.steps, 'step')} in {summary.seconds:,.0f} s, "
         f"{done.tokens:,} real tokens ({done.fill:.0%} of the batches)"
     )
     if done.tokens_per_second:  # 0 if only first steps, which compile, were done
         work += f"; while training {done.tokens_per_second:,.0f} tokens/s"
     lines = [work]
     if summary.skipped:
-        lines.append(f"{summary.skipped} steps with a NaN or infinite gradient were skipped")
+        skipped = errors.counted(summary.skipped, "step")
+        lines.append(f"{skipped} with a NaN or infinite gradient skipped")
     if summary.best_step:
         lines.append(f"best dev score at step {summary.best_step}: {FLAGS.output_dir}/best")
     if summary.stopped_by == "patience":

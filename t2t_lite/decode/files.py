@@ -275,7 +275,8 @@ def read_pairs(score_path: Path, source: Path | None) -> Iterator[tuple[str, str
         counts = count_lines(source), count_lines(score_path)
         if None not in counts and counts[0] != counts[1]:
             raise errors.UserError(
-                f"{source} has {counts[0]} lines, {score_path} has {counts[1]}: "
+                f"{source} has {errors.counted(counts[0] or 0, 'line')}, {score_path} "
+                f"has {counts[1]}: "
                 "expected an output for every input"
             )
         yield from text_files.read_pairs(source, score_path)

@@ -165,7 +165,9 @@ def check_counts(counts: Mapping[str, int]) -> None:
         if not count:
             raise errors.UserError(f"expected at least one line to score; {name}: 0 lines")
     if len(set(counts.values())) > 1:
-        sides = ", ".join(f"{name}: {count:,} lines" for name, count in counts.items())
+        sides = ", ".join(
+            f"{name}: {errors.counted(count, 'line')}" for name, count in counts.items()
+        )
         hint = "give the same sentences in the same order"
         if set(counts.values()) == {2737, 3003}:
             hint = "newstest2014 has a form of 2,737 and one of 3,003 lines; give the same of both"

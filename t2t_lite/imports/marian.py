@@ -182,7 +182,7 @@ def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except FileNotFoundError as error:
-        raise errors.UserError(f"there is no model {path}") from error
+        raise errors.UserError(f"there is no model {path}{errors.missing_folder(path)}") from error
     except (*_DAMAGE, AttributeError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise errors.UserError(f"cannot read the model {path}: {reason}") from error
@@ -218,7 +218,9 @@ def _vocabulary(
         if numbers:
             return numbers[0].name, [_pieces(path) for path in numbers], models
     except FileNotFoundError as error:
-        raise errors.UserError(f"there is no vocabulary file {error.filename}") from error
+        raise errors.UserError(
+            f"there is no vocabulary file {error.filename}{errors.missing_folder(error.filename)}"
+        ) from error
     except (RuntimeError, UnicodeDecodeError) as error:
         raise errors.UserError(f"{', '.join(map(str, paths))}: no vocabularies") from error
     pieces = [

@@ -30,7 +30,7 @@ def load(path: pathlib.Path) -> dict[str, Any]:
         with torch.serialization.safe_globals([argparse.Namespace]):
             content = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
-        raise errors.UserError(f"there is no file {path}") from error
+        raise errors.UserError(f"there is no file {path}{errors.missing_folder(path)}") from error
     except Exception as error:  # a damaged pickle may raise anything
         raise errors.UserError(f"cannot read {path}: {_reason(error)}") from error
     tensors = content.get("model") if isinstance(content, dict) else None

@@ -41,7 +41,8 @@ def last_checkpoints(directory: str | pathlib.Path, count: int) -> list[str]:
     prefixes = [prefix for _, prefix in checkpoint.list_checkpoints(directory)]
     if len(prefixes) < count:
         raise errors.UserError(
-            f"{directory} has {len(prefixes)} checkpoints, {count} were asked for: give "
+            f"{directory} has {errors.counted(len(prefixes), 'checkpoint')}, {count} were asked "
+            "for: give "
             f"--num_last_checkpoints={len(prefixes)} or train with a larger "
             "--keep_checkpoint_max"
         )

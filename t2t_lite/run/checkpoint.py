@@ -109,9 +109,10 @@ class Checkpoints:
                 return step, list(reasons)
         if reasons:
             newest, reason = next(iter(reasons.items()))
+            checkpoints = errors.counted(len(reasons), "checkpoint")
             raise errors.UserError(
-                f"none of {len(reasons)} checkpoints in {self._directory} can be resumed from; "
-                f"{newest}: {reason}. If it was written by another version of t2t-lite, a new "
+                f"none of {checkpoints} in {self._directory} can be resumed from; {newest}: "
+                f"{reason}. If it was written by another version of t2t-lite, a new "
                 f"--output_dir with --warm_start_from={newest} keeps its weights"
             )
         return 0, []

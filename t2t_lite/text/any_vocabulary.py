@@ -12,7 +12,9 @@ def load(path: str | os.PathLike[str]) -> vocabulary.Vocabulary:
     try:
         return from_bytes(pathlib.Path(path).read_bytes())
     except FileNotFoundError as error:
-        raise errors.UserError(f"there is no vocabulary file {path}") from error
+        raise errors.UserError(
+            f"there is no vocabulary file {path}{errors.missing_folder(path)}"
+        ) from error
     except RuntimeError as error:  # SentencePiece's, which names a line of its source
         raise errors.UserError(
             f"{path} is not a vocabulary: expected a SentencePiece model, or a file of "

@@ -187,8 +187,8 @@ def read_pairs(
 def unequal(source: Path, target: Path, num_sources: int, num_targets: int) -> errors.UserError:
     """Return the error for two sides with different numbers of lines."""
     return errors.UserError(
-        f"the two sides differ in length: {source} has {num_sources} lines, {target} has "
-        f"{num_targets}"
+        f"the two sides differ in length: {source} has {errors.counted(num_sources, 'line')}, "
+        f"{target} has {num_targets:,}"
     )
 
 
@@ -322,7 +322,9 @@ def explain_damage(source: object) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise errors.UserError(f"there is no file {source}") from error
+        raise errors.UserError(
+            f"there is no file {source}{errors.missing_folder(source)}"
+        ) from error
     except Exception as error:
         # bz2 raises an OSError that no system call made
         is_of_bz2 = type(error) is OSError and error.errno is None

@@ -185,10 +185,11 @@ class Training:
         for prefix in damaged:
             report.line(f"{prefix} is damaged; the checkpoint before it is used")
         start = f"from step {first}" if first else "from the start"
+        replicas = errors.counted(self._setup.strategy.num_replicas_in_sync, "replica")
         report.line(
             f"{self._setup.data.problem.name}: {model.count_params():,} parameters, {start} to "
             f"{hparams.train_steps}, {hparams.batch_tokens:,} tokens a step, "
-            f"{model.compute_dtype}, {self._setup.strategy.num_replicas_in_sync} replica(s)"
+            f"{model.compute_dtype}, {replicas}"
         )
         if self._setup.is_chief:
             report.line(f"curves: tensorboard --logdir={self._setup.directory}")

@@ -71,5 +71,5 @@ def test_lossy_lines_and_an_unknown_language_are_told(capsys, files):
     assert status == 0
     assert [remark in line for line in out.splitlines()] == [False] * 4 + [True] * 2
     assert err.count("\n") == 2
-    assert "hyp.de: 1 of 3 lines are not valid UTF-8" in err
+    assert "hyp.de: 1 of 3 lines not valid UTF-8" in err
     assert "give --target_language" in err

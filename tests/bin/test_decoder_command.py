@@ -91,7 +91,7 @@ def test_a_stream_is_sampled_as_a_file_is_and_may_begin_with_a_mark(pipe):
     status, streamed, said = pipe(flag, "--stream", text=text)
     assert (status, streamed) == (0, pipe(flag, text=text)[1])
     assert len(set(streamed.splitlines()[:3])) > 1
-    assert "2 lines were longer than max_source_length and were cut: 4, 5\n" in said
+    assert "2 lines longer than max_source_length, cut: 4, 5\n" in said
 
 
 def test_who_reads_may_leave(run):
@@ -111,7 +111,7 @@ def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
     args = [NAME, f"--output_dir={run}", f"--score_file={pairs}", "--decode_to_file=-"]
     assert decoder_command.main([*args, "--decode_hparams=max_source_length=4"]) == 0
     captured = capsysbinary.readouterr()
-    assert b"1 lines were longer than max_source_length and were cut" in captured.err
+    assert b"1 line longer than max_source_length, cut" in captured.err
     rows = [row.split(b"\t") for row in captured.out.splitlines()]
     assert [len(row) for row in rows] == [3, 3]
     assert all(float(row[0]) < 0 < float(row[1]) for row in rows)

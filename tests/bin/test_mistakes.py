@@ -17,7 +17,7 @@ FILES = {
 # command and flags -> more flags, the status, words of the line; RUN is an output_dir
 MISTAKES = {
     "avg_checkpoints --output_dir=RUN": [
-        ("--num_last_checkpoints=8", 1, "1 checkpoints, 8 were asked for: give"),
+        ("--num_last_checkpoints=8", 1, "1 checkpoint, 8 were asked for: give"),
         ("--num_last_checkpoints=0", 2, "num_last_checkpoints"),
         ("--checkpoints=1,9", 1, "has no checkpoint of step 9"),
         ("--checkpoints=run/other", 1, "run/other: expected a checkpoint's path"),
@@ -30,7 +30,8 @@ MISTAKES = {
     "bleu --reference=three": [
         ("--translation=two", 1, "two: 2 lines, three: 3 lines"),
         ("--translation=empty", 1, "empty: 0 lines"),
-        ("--translation=nowhere", 1, "nowhere"),
+        ("--translation=nowhere", 1, "there is no file nowhere"),
+        ("--translation=no/b/c", 1, "there is no file no/b/c: the folder no is missing"),
         ("", 2, "--translation must be given"),
     ],
     "datagen --data_dir=x": [
@@ -46,7 +47,7 @@ MISTAKES = {
     ],
     "decoder": [
         ("--split=test", 2, "--output_dir must be given"),
-        ("--output_dir=/none/such --split=test", 1, "is not an output_dir"),
+        ("--output_dir=/none/such --split=test", 1, "in it): the folder /none is missing"),
         ("--output_dir=RUN", 1, "expected one of --decode_from_file"),
     ],
     "decoder --output_dir=RUN --split=test": [

@@ -53,7 +53,7 @@ def _remarks(translations):
     """Return what is said of lines whose output is cut off."""
     numbers = [str(n) for n, translation in enumerate(translations, 1) if not translation.finished]
     assert numbers
-    start = f"{len(numbers)} lines have an output cut off at the length limit: "
+    start = f"{errors.counted(len(numbers), 'line')} with an output cut off at the length limit: "
     return [start + ", ".join(numbers)]
 
 
@@ -121,7 +121,7 @@ def failing(monkeypatch):
         (
             errors.UserError("the server is gone"),
             1,
-            "the server is gone; 3 lines are done: the sam",
+            "the server is gone; 3 lines done: the sam",
         ),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],

@@ -260,7 +260,7 @@ def test_pairs_to_score(tmp_path):
     with pytest.raises(errors.UserError, match="line 1: expected an input, a tab"):
         list(files.read_pairs(outputs, None))
     inputs.write_text("a\n")
-    with pytest.raises(errors.UserError, match="has 1 lines"):
+    with pytest.raises(errors.UserError, match="has 1 line"):
         list(files.read_pairs(outputs, inputs))
 
 

@@ -183,7 +183,7 @@ def test_empty_hypotheses_score_zero():
 
 
 def test_mistakes_are_refused():
-    with pytest.raises(errors.UserError, match="hypotheses: 2 lines, the references: 1 lines"):
+    with pytest.raises(errors.UserError, match="hypotheses: 2 lines, the references: 1 line"):
         bleu.scores(["a", "b"], ["a"])
     with pytest.raises(errors.UserError, match="at least one line"):
         bleu.corpus_score([], [])
