@@ -93,7 +93,7 @@ def test_a_checkpoint_is_on_the_disk_before_an_older_one_goes(tmp_path, monkeypa
 def test_checkpoints_of_another_pipeline_are_refused_with_a_way_out(tmp_path):
     _checkpoints(tmp_path, 1)[0].save(1)
     other, _, _ = _checkpoints(tmp_path, dataset=tf.data.Dataset.range(100).batch(2))
-    with pytest.raises(errors.UserError, match=r"of 1 checkpoints .*--warm_start_from=.*ckpt-1"):
+    with pytest.raises(errors.UserError, match=r"of 1 checkpoint .*--warm_start_from=.*ckpt-1"):
         other.restore_latest()
 
 
