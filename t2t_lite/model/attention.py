@@ -27,10 +27,10 @@ def padding_mask(ids: Any) -> Any:
     return keras.ops.not_equal(ids, vocabulary.PAD_ID)
 
 
-def causal_mask(length: int | tf.Tensor) -> tf.Tensor:
-    """Return [1, T, T], True for a query's own position and those before."""
-    positions = tf.range(length)
-    return (positions[:, None] >= positions[None, :])[None]
+def causal_mask(length: int | tf.Tensor, num_keys: int | tf.Tensor | None = None) -> tf.Tensor:
+    """Return [1, T, S], True for keys at a query's own position and before; S is T by default."""
+    keys = tf.range(length if num_keys is None else num_keys)
+    return (tf.range(length)[:, None] >= keys[None, :])[None]
 
 
 def mask_bias(mask: tf.Tensor) -> tf.Tensor:
@@ -150,7 +150,7 @@ class MultiHeadAttention(keras.layers.Layer):
         bias = None if mask is None else mask_bias(mask)
         if not self.causal:
             return bias
-        hidden = mask_bias(causal_mask(num_queries))
+        hidden = mask_bias(causal_mask(num_queries, num_keys))
         return hidden if bias is None else bias + hidden
 
     def scores(self, queries: tf.Tensor, keys: tf.Tensor) -> tf.Tensor:

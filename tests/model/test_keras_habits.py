@@ -158,6 +158,7 @@ def test_attention_looks_where_it_is_told():
     causal.set_weights(own.get_weights())
     mask = attention.causal_mask(5)
     np.testing.assert_allclose(causal(x), own(x, attention_mask=mask), atol=1e-6)
+    np.testing.assert_allclose(causal(x, x[:, :3]), own(x, x[:, :3], mask[..., :3]), atol=1e-6)
     padding = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
     np.testing.assert_allclose(
         causal(x, attention_mask=tf.constant(padding)),
