@@ -109,7 +109,7 @@ def unpack(read: Reader, folder: pathlib.Path) -> list[Unpacked]:
     for number, chunk in enumerate(read.chunks()):
         path = folder / f"text-{number:05d}.json"
         text_files.write_json(path, chunk)
-        size = sum(len(text) for side in chunk[1:] for text in side)
+        size = sum(len(text) for side in (chunk.inputs, chunk.targets) for text in side)
         places.append(Unpacked(chunk.first, str(path), size))
     text_files.write_json(_unpacked_places(folder), places)
     return places
