@@ -51,11 +51,12 @@ for name, default, text, lower_bound in (
     ("batch_size", 1, "Number of sentences in a request.", 1),
 ):
     flags.DEFINE_integer(name, default, text, lower_bound, flag_values=FLAGS)
+_LONGEST = 1e6  # seconds; a socket's time-out cannot be any number
 for name, default, text, lower_bound in (
     ("timeout_secs", 30, "Seconds for a request with its retries.", 0.001),
     ("wait_secs", 60, "Seconds to wait for a server that is starting. 0: do not ask first.", 0),
 ):
-    flags.DEFINE_float(name, default, text, lower_bound, flag_values=FLAGS)
+    flags.DEFINE_float(name, default, text, lower_bound, _LONGEST, flag_values=FLAGS)
 command.define_bools(FLAGS, rest="Use REST instead of gRPC.", tls="Encrypt the connection.")
 flags.DEFINE_multi_string(
     "header",
