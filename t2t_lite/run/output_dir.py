@@ -46,6 +46,7 @@ class Run:
     precision: str
     random_seed: int
     warm_start: str | None = None  # the fingerprint of the checkpoint that it began with
+    warm_start_from: str | None = None  # where that was: a run there may have trained on since
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -146,6 +147,8 @@ def check(
         changes.append(f"training data {identity.shown(before)} -> {after}")
     for name in ("problem", "precision", "random_seed", "warm_start"):
         before, after = getattr(existing.run, name), getattr(run, name)
+        if name == "warm_start" and existing.run.warm_start_from == run.warm_start_from:
+            continue
         if before != after and None not in (before, after):
             changes.append(f"{name} {before} -> {after}")
     differences = ", ".join(filter(None, changes))

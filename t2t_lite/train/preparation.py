@@ -5,6 +5,7 @@ All that can be refused is refused here, with one line, before anything is writt
 
 import contextlib
 import dataclasses
+import os
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,7 +50,7 @@ class Setup:
     def shared_settings(self) -> dict[str, Any]:
         """Return the settings that all workers must have in common."""
         settings = dataclasses.asdict(self.hparams) | dataclasses.asdict(self.run)
-        del settings["data_dir"], settings["versions"]
+        del settings["data_dir"], settings["warm_start_from"], settings["versions"]
         return settings
 
 
@@ -99,6 +100,7 @@ def prepare(
         precision=_precision(options.precision, directory),
         random_seed=options.random_seed,
         warm_start=_fingerprint(options.warm_start_from),
+        warm_start_from=options.warm_start_from and os.path.realpath(options.warm_start_from),
     )
     output_dir.check(directory, hparams=hparams, run=run, vocabulary_path=data.vocabulary_path)
     done = [step for step, _ in checkpoint.list_checkpoints(directory)]

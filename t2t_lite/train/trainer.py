@@ -82,6 +82,7 @@ class Training:
         self._evaluator = evaluator.Evaluator(setup, self.model)
         self._best = best.Best(setup.directory, measure=self._evaluator.measure, identity=identity)
         self._remarks = [*self._check_evaluation(), *self._warm_start(identity)]
+        self._is_profiling = False
         self._unscheduled: int | None = None  # the checkpoint that an interruption left
 
     def _create_model(self) -> tuple[transformer.Transformer, optimizer.Adam]:
@@ -131,6 +132,7 @@ class Training:
             self._introduce(first, damaged, report)
             results = updates.Results(self._setup, self.data, report)
             started = time.monotonic()
+            stack.callback(self._end_profile)
             step, stopped_by = self._loop(first, results)
             # If one worker left early, a cluster would end the others; the chief may still save.
             self._workers.wait_for_all()
@@ -204,9 +206,10 @@ class Training:
         if was_evaluated and self._is_patience_over(first):
             return first, "patience"
         with interruption.listening() as interrupted:
+            self._profile(0, last - first)
             for step in range(first + 1, last + 1):
                 self.update(step, results, stop=bool(interrupted.signal))
-                self._profile(step - first)
+                self._profile(step - first, last - first)
                 if results.report.reader_has_left:
                     interrupted.signal = interrupted.signal or "SIGPIPE"
                 stopped_by = self._stopped_by(step, interrupted, results)
@@ -249,13 +252,20 @@ class Training:
         timed = None if is_new else seconds
         results.add(updates.Update(step, batch, rate, result, timed))
 
-    def _profile(self, local_step: int) -> None:
-        """Write a TensorFlow profile of ten steps if it was asked for."""
+    def _profile(self, done: int, planned: int) -> None:
+        """Write a TensorFlow profile of ten steps, or of all in a shorter call, if asked for."""
         if not self._setup.options.profile or not self._setup.is_chief:
             return
-        if local_step == _PROFILED_STEPS.start - 1:
+        end = min(_PROFILED_STEPS.stop - 1, planned)
+        if done == end:
+            self._end_profile()
+        elif done == max(end - len(_PROFILED_STEPS), 0):
             tf.profiler.experimental.start(os.fsencode(self._setup.directory))
-        if local_step == _PROFILED_STEPS.stop - 1:
+            self._is_profiling = True
+
+    def _end_profile(self) -> None:
+        if self._is_profiling:
+            self._is_profiling = False
             tf.profiler.experimental.stop()
 
     def _stopped_by(

@@ -277,6 +277,22 @@ def test_bfloat16_that_the_hardware_lacks_is_said(
     assert said == (hardware == "float32")
 
 
+@pytest.mark.parametrize("steps", [3, 12, 22])
+def test_a_profile_is_of_ten_steps_or_of_a_shorter_call(tiny_data, tmp_path, monkeypatch, steps):
+    profiled, calls = [], []
+    update = trainers.Training.update
+    monkeypatch.setattr(
+        trainers.Training, "update", lambda *args, **_: (profiled.append(args[1]), update(*args))
+    )
+    profiler = "tensorflow.profiler.experimental"
+    monkeypatch.setattr(f"{profiler}.start", lambda _: (calls.append("start"), profiled.clear()))
+    monkeypatch.setattr(f"{profiler}.stop", lambda: calls.append(list(profiled)))
+    flags = ["--profile", f"--train_steps={steps}", "--eval_frequency=100"]
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 0
+    end = min(steps, 20)
+    assert calls == ["start", list(range(max(end - 10, 0) + 1, end + 1))]
+
+
 def test_early_stopping(tiny_data, tmp_path, capsys):
     # A rate of nearly nothing: the dev score never gets better than at the first evaluation.
     flags = ["--train_steps=50", "--eval_frequency=2", "--hparams=learning_rate_scale=1e-12"]

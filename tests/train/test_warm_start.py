@@ -38,3 +38,11 @@ def test_a_run_goes_on_from_its_own_weights_and_not_for_another_warm_start(
     moved = shutil.copytree(trained, tmp_path / "moved")
     start = ["--train_steps=3", f"--warm_start_from={moved}"]
     assert tiny_training.train(tiny_data, run, *start) == 0
+
+
+def test_the_run_that_a_warm_start_was_from_may_train_on(tiny_data, tmp_path):
+    source, run = tmp_path / "source", tmp_path / "run"
+    start = f"--warm_start_from={source}"
+    for steps in (1, 2):
+        assert tiny_training.train(tiny_data, source, f"--train_steps={steps}") == 0
+        assert tiny_training.train(tiny_data, run, start, f"--train_steps={steps}") == 0
