@@ -67,9 +67,8 @@ class Data:
     @property
     def target_language(self) -> str:
         """The targets' language: the problem's, else by the raw files' names; "" if unknown."""
-        told = self.splits.get("train", {}).get("languages", ("", ""))[
-            0 if self.problem.is_reversed else 1
-        ]
+        languages = self.splits.get("train", {}).get("languages", ("", ""))
+        told = languages[0 if self.problem.is_reversed else 1]
         return self.problem.target_language or told.partition("_")[0]
 
     @functools.cached_property

@@ -10,6 +10,7 @@ columns the first is the source, or the language that the file's name has first.
 import csv
 import itertools
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -45,23 +46,30 @@ def _places(
     corpus: corpora.Corpus, first: Sequence[str], columns: Sequence[str]
 ) -> tuple[tuple[int, int], bool]:
     """Return where source and target are in a row, and whether the first row is a header."""
-    names = [cell.strip() for cell in first]
-    for pair in filter(None, [columns, *_names(corpus)]):
-        source, target = (_index(names, name) for name in pair)
-        if source is not None and target is not None:
-            return (source, target), True
+    names = [cell.strip().lower() for cell in first]
     numbers = [int(column) - 1 for column in columns if column.isdecimal()]
+    asked = [] if len(numbers) == 2 else [columns]
+    pairs = [_lower(pair) for pair in [*asked, *_names(corpus)] if pair]
+    known = [pair for pair in pairs if set(pair) <= set(names)]
     if len(numbers) == 2 and min(numbers) >= 0 and max(numbers) < len(first):
         source, target = numbers
+    elif known:
+        source, target = map(names.index, known[0])
     elif len(first) == 2:
         source, target = (1, 0) if corpus.named == corpus.sides[::-1] else (0, 1)
     else:
         raise errors.UserError(
             f"{corpus.paths[0]} has {len(first)} columns ({', '.join(names)[:100]}): give "
-            f"--columns with the numbers or names of two, such as --columns=1,2, or a first line "
+            "--columns with the numbers or names of two, such as --columns=1,2, or a first line "
             f"with the names {' and '.join(corpus.sides)}"
         )
-    return (source, target), _is_header(names[source], names[target])
+    codes = names[source], names[target]
+    if not known and codes[0] != codes[1] and all(re.fullmatch("[a-z]{2}", code) for code in codes):
+        raise errors.UserError(
+            f"{corpus.paths[0]}: line 1 looks like a header, {' and '.join(codes)}: give "
+            f"--columns={','.join(codes)} if it is, else begin with another pair"
+        )
+    return (source, target), bool(known)
 
 
 def _names(corpus: corpora.Corpus) -> list[Sequence[str]]:
@@ -69,16 +77,8 @@ def _names(corpus: corpora.Corpus) -> list[Sequence[str]]:
     return [corpus.sides, corpora.GENERIC, ("src", "tgt"), ("src", "trg")]
 
 
-def _index(names: Sequence[str], name: str) -> int | None:
-    lower = [each.lower() for each in names]
-    return lower.index(name.lower()) if name.lower() in lower else None
-
-
-def _is_header(source: str, target: str) -> bool:
-    """Return whether two cells are different codes of languages, such as "en" and "fr"."""
-    return source != target and all(
-        len(c) == 2 and c.isalpha() and c.islower() for c in (source, target)
-    )
+def _lower(names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
 
 
 def _tabs(corpus: corpora.Corpus) -> Iterator[tuple[int, list[str]]]:
