@@ -53,6 +53,9 @@ def _places(
     known = [pair for pair in pairs if set(pair) <= set(names)]
     if len(numbers) == 2 and min(numbers) >= 0 and max(numbers) < len(first):
         source, target = numbers
+        # a header that calls just these two by their languages knows which is which
+        if corpus.sides != corpora.GENERIC and (names[target], names[source]) == corpus.sides:
+            source, target = target, source
     elif known:
         source, target = map(names.index, known[0])
     elif len(first) == 2:

@@ -176,6 +176,7 @@ TABLES = {
     "header of languages": ("tsv", "id\tDE\tscore\ten\n7\tZwei\t0.5\tTwo\n", ()),
     "header of sides": ("tsv", "tgt\tsrc\nZwei\tTwo\n", ()),
     "columns by number": ("tsv", "7\t0.5\tTwo\tZwei\n", ("3", "4")),
+    "columns by number in the header's order": ("tsv", "id\tde\ten\n7\tZwei\tTwo\n", ("2", "3")),
     "columns by name": ("csv", "score;orig;trans\n0.5;Two;Zwei\n", ("orig", "trans")),
     "two columns beside a choice": ("tsv", "Two\tZwei\n", ("3", "4")),
     "columns by number in spite of a header": (
