@@ -12,7 +12,7 @@ import t2t_lite
 
 @pytest.mark.parametrize(
     "changes",
-    [{"attention_function": "additive"}, {"attention_function": "dot", "attention_window": 3}],
+    [{"attention_function": "additive"}, {"attention_function": "dot"}, {"attention_window": 3}],
     ids=str,
 )
 def test_an_export_is_the_translator(changes, tmp_path):
