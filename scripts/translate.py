@@ -5,10 +5,12 @@
 `export` is the folder of versions; the largest is taken, as TensorFlow Serving does.
 """
 
+import contextlib
 import gc
 import os
 import pathlib
 import sys
+from collections.abc import Iterator
 
 
 def newest(folder: pathlib.Path) -> pathlib.Path:
@@ -22,16 +24,8 @@ def newest(folder: pathlib.Path) -> pathlib.Path:
     return max(versions, key=lambda path: int(path.parent.name)).parent
 
 
-def main() -> None:
-    """Translate the arguments."""
-    if "--help" in sys.argv[1:]:
-        print((__doc__ or "").strip())
-        return
-    if len(sys.argv) < 3:
-        sys.exit("translate.py: expected a folder of versions and texts; see --help")
-    folder, *texts = sys.argv[1:]
-    version = newest(pathlib.Path(folder))
-
+def translate(version: pathlib.Path, texts: list[str]) -> list[bytes]:
+    """Return the translation of each text."""
     gc.disable()  # there is no garbage, and looking for it is a tenth of the time
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the tokenizer's ops
@@ -44,7 +38,32 @@ def main() -> None:
         signatures = v1.saved_model.load(session, ["serve"], ".").signature_def
         signature = signatures["serving_default"]
         inputs = {signature.inputs["inputs"].name: texts}
-        outputs = session.run(signature.outputs["outputs"].name, inputs)
+        return session.run(signature.outputs["outputs"].name, inputs)
+
+
+@contextlib.contextmanager
+def hidden_stderr() -> Iterator[None]:
+    """Hide what TensorFlow and its libraries print; an exception is shown as always."""
+    saved = os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        yield
+    finally:
+        os.dup2(saved, 2)
+
+
+def main() -> None:
+    """Translate the arguments."""
+    if "--help" in sys.argv[1:]:
+        print((__doc__ or "").strip())
+        return
+    if len(sys.argv) < 3:
+        sys.exit("translate.py: expected a folder of versions and texts; see --help")
+    folder, *texts = sys.argv[1:]
+    version = newest(pathlib.Path(folder))
+
+    with hidden_stderr():
+        outputs = translate(version, texts)
     for output in outputs:
         sys.stdout.buffer.write(output + b"\n")
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite import errors, locks
+from t2t_lite import errors, locks, quiet
 from t2t_lite.decode import options, translator
 from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.run import plain_paths
@@ -107,8 +107,9 @@ def _refuse(changes: dict[str, Any]) -> None:
 
 
 def _save(model: translator.Translator, path: pathlib.Path, *, problem: str) -> None:
-    served = signatures.ServingModel(model)
-    functions = served.functions()
+    with quiet.hidden_stderr():  # the tokenizer's library prints
+        served = signatures.ServingModel(model)
+        functions = served.functions()
     path.mkdir()
     try:
         with plain_paths.folder(path) as plain:

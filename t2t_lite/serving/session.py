@@ -15,7 +15,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's ops
 from tensorflow.core.protobuf import rewriter_config_pb2
 
-from t2t_lite import errors
+from t2t_lite import errors, quiet
 from t2t_lite.run import plain_paths
 
 _INIT_OP = "__saved_model_init_op"  # a definition that is not a signature
@@ -67,6 +67,9 @@ class Session:
             )
             for name, signature in self.definitions.items()
         }
+        if "tokenize" in self.definitions:  # the tokenizer's library prints when it is first used
+            with quiet.hidden_stderr():
+                self.run("tokenize", {"inputs": np.array([b""], object)})
 
     def run(self, name: str, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return a signature's outputs; raise tf.errors.OpError where an operation fails."""

@@ -19,7 +19,7 @@ def test_it_translates_with_the_newest_version(export_dir, model, tmp_path):
     (tmp_path / "1").mkdir()  # empty: no version
     (tmp_path / "12").symlink_to(export_dir / "1")
     done = _translate(tmp_path, "a dog runs", "he sleeps", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     expected = [translation.text for translation in model.translate(["a dog runs", "he sleeps"])]
     assert done.stdout.split("\n")[:-1] == expected
 
