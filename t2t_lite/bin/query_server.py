@@ -100,6 +100,7 @@ def _query() -> None:
         ca_file=FLAGS.ca_file,
         headers=_headers(),
     ) as translator:
+        _check_files()
         if FLAGS.wait_secs:
             translator.wait(FLAGS.wait_secs, lambda line: print(line, file=sys.stderr, flush=True))
         if FLAGS.decode_from_file is None and sys.stdin.isatty():
@@ -110,6 +111,16 @@ def _query() -> None:
             _stream(translator)
         else:
             _translate_file(translator)
+
+
+def _check_files() -> None:
+    """Refuse files that cannot be used, before the server is waited for."""
+    source, target = FLAGS.decode_from_file, FLAGS.decode_to_file
+    if source not in _STANDARD and not text_files.is_special(source):
+        with text_files.explain_damage(source), text_files.open_binary(source):
+            pass
+    if target not in _STANDARD:
+        text_files.refuse_target(target, source)
 
 
 def _headers() -> dict[str, str]:
@@ -138,7 +149,6 @@ def _stream(translator: "client.Client") -> None:
 def _translate_file(translator: "client.Client") -> None:
     """Translate all lines; the file appears when it is complete, a journal keeps finished lines."""
     target = FLAGS.decode_to_file
-    text_files.refuse_target(target, FLAGS.decode_from_file)
     names = ("server", "servable_name", "signature_name", "version", "version_label")
     job = {"query": {name: FLAGS[name].value for name in names}}
     start, remarks = time.monotonic(), _Remarks()

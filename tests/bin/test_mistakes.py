@@ -125,7 +125,7 @@ MISTAKES = {
         ("--ca_file=nowhere", 1, "--ca_file nowhere is not a file of certificates"),
         ("--decode_from_file=two --decode_to_file=/tmp", 1, "/tmp is a folder"),
         ("--decode_from_file=two --decode_to_file=two", 1, "two is what is read"),
-        ("--decode_from_file=two --decode_to_file=out", 1, "localhost:1"),
+        ("--wait_secs=0 --decode_from_file=two --decode_to_file=out", 1, "localhost:1"),
     ],
 }
 
