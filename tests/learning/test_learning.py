@@ -38,7 +38,7 @@ def test_reverses_digits(tmp_path, capsys, precision):
         "warmup_steps=100,learning_rate_scale=0.4"
     )
     flags = ["", problem, f"--data_dir={data}", f"--output_dir={run}", f"--precision={precision}"]
-    flags += ["--hparams_set=transformer_toy", f"--hparams={hparams}", "--train_steps=800"]
+    flags += ["--hparams_set=transformer_toy", f"--hparams={hparams}", "--train_steps=1000"]
     assert trainer.main([*flags, "--eval_sentences=0"]) == 0
     source, reference = tmp_path / "test.source", tmp_path / "test.target"
     flags = ["", f"--output_dir={run}", f"--decode_from_file={source}"]
