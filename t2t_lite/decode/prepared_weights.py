@@ -114,7 +114,7 @@ class FoldedAttention:
         self._output_bias = _bias(cross, "output_bias")
 
     def memory(self, keys: tf.Tensor, values: tf.Tensor, bias: tf.Tensor) -> FoldedMemory:
-        """Fold keys and values [1, H, S, K], of which a bias [1, 1, 1, S] hides padding."""
+        """Fold keys and values [1, H, S, K]; a bias [1, 1, 1, S] hides padding."""
         keys_HSK, values_HSK = (tf.cast(x[0], tf.float32) for x in (keys, values))
         bias_HS = tf.repeat(bias[0, :, 0], self._num_heads, axis=0)
         if self._q_bias is not None:

@@ -18,7 +18,7 @@ class WordOrder(Protocol):
     """Which word comes next."""
 
     def numbers(self, inputs: tf.Tensor) -> tf.Tensor:
-        """Return int32 [B, S]: of which word each id is a part, from 0; EOS is one of its own."""
+        """Return int32 [B, S]: the number of each id's word, from 0; EOS is a word of its own."""
         ...
 
     def passes(self, ids: tf.Tensor) -> tf.Tensor:

@@ -212,7 +212,7 @@ class _Bounded:
 
 
 def _unit(element: ElementTree.Element) -> dict[str, list[str]]:
-    """Return a translation unit's texts by language, of which it may have several.
+    """Return a translation unit's texts by language; a language may have several.
 
     Those in en-GB have the keys "en_gb" and "en".
     """

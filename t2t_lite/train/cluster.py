@@ -45,7 +45,7 @@ def read() -> Cluster | None:
     raise errors.UserError(
         'TF_CONFIG is {"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", '
         '"index": 0}}, with tasks of type chief or worker only (there are no parameter servers, '
-        f"ps), of which this is one; got {text}"
+        f"ps), and this process is one of them; got {text}"
     )
 
 
