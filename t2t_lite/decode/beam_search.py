@@ -67,6 +67,18 @@ class Decoder(Protocol):
         ...
 
 
+class StaticDecoder(Decoder, Protocol):
+    """A decoder with room for all times from the start, so that all sizes are static."""
+
+    def caches_of(self, state: Any) -> Any:
+        """Return the part of a state that steps change."""
+        ...
+
+    def with_caches(self, state: Any, caches: Any) -> Any:
+        """Return the state with that part replaced."""
+        ...
+
+
 class Grammar(Protocol):
     """What hypotheses may go on with; its state is a structure of tensors [B, N, ...]."""
 
@@ -221,17 +233,10 @@ def search(
     if grammar and (options.sampling or options.min_length > 1 or prefix_ids is not None):
         raise ValueError("a grammar does not go with sampling, min_length or prefix_ids")
     settings = _Settings(decoder, options, emittable, grammar, prefix_ids is not None)
-    max_lengths = tf.maximum(max_lengths, 1)
+    sentences = _sentences(max_lengths, prefix_ids, uniforms)
     batch_size = tf.shape(max_lengths)[0]
-    if prefix_ids is None:
-        prefix_ids = tf.zeros([batch_size, 0], tf.int32)
-    sentences = Sentences(
-        rows=tf.range(batch_size),
-        max_lengths=max_lengths,
-        prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
-        uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
-    )
-    results, beams = _initial(batch_size, grammar_state, settings)
+    results = _no_results(batch_size, settings)
+    beams = _initial(batch_size, grammar_state, settings)
     if recorder:
         beams = beams._replace(steps=_no_steps(batch_size, settings))
     growing = (results, beams, initial_state)
@@ -249,37 +254,97 @@ def search(
     )
     if recorder:
         recorder.steps = Steps(*(x[0, :num_steps] for x in beams.steps))
-        recorder.max_length = max_lengths[0]
-    num_returned = 1 if options.sampling else options.return_beams
-    results = Hypotheses(*(x[:, :num_returned] for x in results))
+        recorder.max_length = sentences.max_lengths[0]
+    results = _returned(results, options)
     return results._replace(ids=results.ids[:, :, : tf.reduce_max(results.lengths)])
 
 
-def _initial(batch_size, grammar_state, settings: _Settings) -> tuple[Hypotheses, Beams]:
-    """Return no results yet, and one empty hypothesis a sentence, without room for any time.
+def search_in_room(
+    decoder: StaticDecoder,
+    initial_state: Any,
+    options: decode_options.DecodeOptions,
+    *,
+    room: int,
+    emittable: candidates.EmittableIds,
+    max_lengths: tf.Tensor,
+    prefix_ids: tf.Tensor | None = None,
+) -> tuple[Hypotheses, tf.Tensor]:
+    """Search with room for T = `room` tokens from the start, so that all sizes are static.
 
-    It is the first beam; the others do not exist yet.
+    The steps are those of `search`. Returns the best outputs and [B], whether the room was enough:
+    if not, the search was cut off before its end, and needs more room. `max_lengths` may exceed the
+    room. Other arguments are as for `search`; all have static shapes.
     """
-    num_beams, num_kept = settings.num_beams, settings.num_kept
-    results = Hypotheses(
+    settings = _Settings(decoder, options, emittable, None, prefix_ids is not None)
+    sentences = _sentences(max_lengths, prefix_ids, None)
+    batch_size = max_lengths.shape[0]
+    no_times = tf.zeros([batch_size, settings.num_beams, 0], tf.int32)
+    state = decoder.grow(initial_state, no_times, tf.constant(room))
+
+    def step(position, beams, caches):
+        now = decoder.with_caches(state, caches)
+        after, new_state = _step(position, beams, now, sentences, settings)
+        return position + 1, _freeze_done(after, beams), decoder.caches_of(new_state)
+
+    # What steps only read is no loop variable: LiteRT would copy it every time.
+    _, beams, _ = tf.while_loop(
+        lambda position, beams, _: tf.reduce_any(beams.active) & (position < room),
+        step,
+        (tf.constant(0), _initial(batch_size, (), settings, room), decoder.caches_of(state)),
+        parallel_iterations=1,
+    )
+    return _returned(_best_hypotheses(beams, settings), options), ~beams.active
+
+
+def _sentences(
+    max_lengths: tf.Tensor, prefix_ids: tf.Tensor | None, uniforms: tf.Tensor | None
+) -> Sentences:
+    batch_size = max_lengths.shape[0] or tf.shape(max_lengths)[0]
+    if prefix_ids is None:
+        prefix_ids = tf.zeros([batch_size, 0], tf.int32)
+    return Sentences(
+        rows=tf.range(batch_size),
+        max_lengths=tf.maximum(max_lengths, 1),
+        prefix_ids=tf.pad(prefix_ids, [[0, 0], [0, 1]]),
+        uniforms=tf.zeros([batch_size, 0]) if uniforms is None else uniforms,
+    )
+
+
+def _returned(results: Hypotheses, options: decode_options.DecodeOptions) -> Hypotheses:
+    """Return those that were asked for of the K that were kept."""
+    num_returned = 1 if options.sampling else options.return_beams
+    return Hypotheses(*(x[:, :num_returned] for x in results))
+
+
+def _no_results(batch_size, settings: _Settings) -> Hypotheses:
+    """Return no results yet, without room for any time."""
+    num_kept = settings.num_kept
+    return Hypotheses(
         ids=tf.zeros([batch_size, num_kept, 0], tf.int32),
         scores=tf.zeros([batch_size, num_kept]),
         lengths=tf.zeros([batch_size, num_kept], tf.int32),
         finished=tf.zeros([batch_size, num_kept], tf.bool),
     )
-    beams = Beams(
+
+
+def _initial(batch_size, grammar_state, settings: _Settings, num_times: int = 0) -> Beams:
+    """Return one empty hypothesis a sentence, with room for so many times.
+
+    It is the first beam; the others do not exist yet.
+    """
+    num_beams, num_kept = settings.num_beams, settings.num_kept
+    return Beams(
         scores=tf.tile([[0.0] + [candidates.NEVER] * (num_beams - 1)], [batch_size, 1]),
         ids=tf.zeros([batch_size, num_beams], tf.int32),
         lengths=tf.zeros([batch_size], tf.int32),
-        ancestry=tf.zeros([batch_size, num_beams, 0], tf.int32),
+        ancestry=tf.fill([batch_size, num_beams, num_times], -1),
         grammar=tf.nest.map_structure(lambda x: tf.repeat(x, num_beams, axis=1), grammar_state),
-        slot_ids=tf.zeros([batch_size, 0, num_beams], tf.int32),
+        slot_ids=tf.zeros([batch_size, num_times, num_beams], tf.int32),
         finished_scores=tf.fill([batch_size, num_kept], candidates.NEVER),
         finished_lengths=tf.zeros([batch_size, num_kept], tf.int32),
-        finished_ancestry=tf.zeros([batch_size, num_kept, 0], tf.int32),
+        finished_ancestry=tf.fill([batch_size, num_kept, num_times], -1),
         active=tf.ones([batch_size], tf.bool),
     )
-    return results, beams
 
 
 def _no_steps(batch_size, settings: _Settings) -> Steps:

@@ -18,7 +18,7 @@ length, D d_model, H heads, K size of one head, V rows of the embedding, W colum
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -179,11 +179,7 @@ class CachedDecoder:
         """See beam_search.Decoder."""
         # The newest slots still have room for so many steps, this one among them.
         steps_left = tf.shape(ancestry)[2] - position
-        num_slots = tf.shape(state.slots)[1]
-        ends = tf.range(1, tf.shape(ids)[0] * self.hparams.num_heads + 1)
-        step_slots = _StepSlots(
-            rows=ends * (num_slots // self.beam_size) - steps_left, num_slots=num_slots
-        )
+        place = self._place(state.slots, position, steps_left)
         is_visible = self._is_visible(state.slots, ancestry, position)
         biases = self._self_biases(is_visible, state.slots // self.beam_size - position)
         state, memory_biases = self._memory_biases(state, ids, is_visible, steps_left)
@@ -191,7 +187,7 @@ class CachedDecoder:
         caches = []
         for i, cache in enumerate(state.caches):
             x, cache = self._layer(
-                x, i, cache, state.memories[i], step_slots, biases[i], memory_biases[i]
+                x, i, cache, state.memories[i], place, biases[i], memory_biases[i]
             )
             caches.append(cache)
         if self.final_norm:
@@ -253,7 +249,7 @@ class CachedDecoder:
         number: int,
         cache: KeysValues,
         memory: KeysValues | prepared_weights.FoldedMemory,
-        slots: "_StepSlots",
+        place: Any,
         bias: tf.Tensor,
         memory_bias: tf.Tensor,
     ) -> tuple[tf.Tensor, KeysValues]:
@@ -265,8 +261,8 @@ class CachedDecoder:
         def attend(y):
             nonlocal new_cache
             q, k, v = self._split_heads(weights.self_qkv(y), [d_k, d_k, d_v])
-            new_cache = KeysValues(_write(cache.keys, k, slots), _write(cache.values, v, slots))
-            heads = layer.self_attention.attend(q, *new_cache, bias)
+            new_cache = self._write(cache, KeysValues(k, v), place)
+            heads = layer.self_attention.attend(q, *self._readable(new_cache), bias)
             return weights.self_output(self._join_heads(heads))
 
         def attend_to_memory(y):
@@ -285,6 +281,36 @@ class CachedDecoder:
         for sublayer, norm in zip((attend, attend_to_memory, feed_forward), weights.norms):
             x = layer.residual(x, sublayer, norm, dropout=lambda y: y)
         return x, new_cache
+
+    def _place(self, slots: tf.Tensor, position: tf.Tensor, steps_left: tf.Tensor) -> Any:
+        """Return where a step writes, the same for all layers."""
+        num_slots = tf.shape(slots)[1]
+        ends = tf.range(1, tf.shape(slots)[0] * self.hparams.num_heads + 1)
+        return _Place(ends * (num_slots // self.beam_size) - steps_left, num_slots)
+
+    def _write(self, cache: KeysValues, new: KeysValues, place: "_Place") -> KeysValues:
+        """Return the cache with the step's keys and values [B, H, N, K] written, in place.
+
+        tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more
+        the more steps went before. InplaceUpdate changes its input, so that must be a buffer of its
+        own and nothing else may read it: `grow` makes one for each cache (tf.zeros would not do,
+        since equal constants are merged into one), and the next reader is this step's attention.
+        """
+
+        def written(old: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
+            _, num_heads, num_beams, size = x.shape
+            rows = tf.raw_ops.InplaceUpdate(
+                x=tf.reshape(old, [-1, num_beams * size]),
+                i=place.rows,
+                v=tf.reshape(x, [-1, num_beams * size]),
+            )
+            return tf.reshape(rows, [-1, num_heads, place.num_slots, size])
+
+        return KeysValues(*map(written, cache, new))
+
+    def _readable(self, cache: KeysValues) -> KeysValues:
+        """Return the cache as attention reads it, keys [B, H, C, d_k]."""
+        return cache
 
     def _split_heads(self, x: tf.Tensor, sizes: list[int]) -> list[tf.Tensor]:
         """Cut [B * N, sum(H * size)] into one tensor [B, H, N, size] a size."""
@@ -335,8 +361,8 @@ def of_models(
     return Ensemble([CachedDecoder(m, beam_size, dtype, may_round=False) for m in models])
 
 
-class _StepSlots(NamedTuple):
-    """The slots that a step writes, the same for all layers."""
+class _Place(NamedTuple):
+    """The slots that a step writes."""
 
     rows: tf.Tensor  # [B H] the row of this time step, of a cache seen as [B H C / N, N K]
     num_slots: tf.Tensor  # C
@@ -366,19 +392,3 @@ def _columns(is_used: tf.Tensor, multiple: int) -> tf.Tensor:
     num_used = tf.reduce_max(tf.math.count_nonzero(is_used, axis=1, dtype=tf.int32))
     num_kept = -(-num_used // multiple) * multiple
     return tf.math.top_k(tf.cast(is_used, tf.int32), num_kept).indices
-
-
-def _write(cache: tf.Tensor, x: tf.Tensor, slots: _StepSlots) -> tf.Tensor:
-    """Write x [B, H, N, K] into this step's slots of a cache [B, H, C, K], in place.
-
-    tensor_scatter_nd_update copies the whole cache every time, so that a step would cost more the
-    more steps went before. InplaceUpdate changes its input, so that must be a buffer of its own and
-    nothing else may read it: `grow` makes one for each cache (tf.zeros would not do, since equal
-    constants are merged into one), and the next reader is this step's attention.
-    """
-    _, num_heads, num_beams, size = x.shape
-    width = num_beams * size
-    flat_cache = tf.raw_ops.InplaceUpdate(
-        x=tf.reshape(cache, [-1, width]), i=slots.rows, v=tf.reshape(x, [-1, width])
-    )
-    return tf.reshape(flat_cache, [-1, num_heads, slots.num_slots, size])
