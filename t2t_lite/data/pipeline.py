@@ -1,11 +1,12 @@
 """From shards to batches of static shape, as plain tf.data.
 
-    shards --shuffle, interleave--> records --shuffle, parse--> blocks of pairs --by tokens-->
+    shards --shuffle, interleave--> records --shuffle--> blocks of records --by tokens-->
         {"inputs": int32 [B, S], "targets": int32 [B, T]}, zeros where there is no token
 
-with one (B, S, T) for each bucket (see `bucket_shapes` and token_batches). A block of pairs is
-handled at once, because a call for each pair costs several times as much as the work itself. The
-iterator has the whole state, so a tf.train.Checkpoint of it resumes exactly:
+with one (B, S, T) for each bucket (see `bucket_shapes` and token_batches). A block of records is
+handled at once, because a call for each pair costs several times as much as the work itself, and
+some blocks at a time. The iterator has the whole state, so a tf.train.Checkpoint of it resumes
+exactly:
 
     iterator = iter(pipeline.train_batches(data, batch_tokens=25_000, max_length=256, seed=1))
     checkpoint = tf.train.Checkpoint(model=model, iterator=iterator)
@@ -18,7 +19,7 @@ import contextlib
 import functools
 import itertools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -28,11 +29,8 @@ from t2t_lite.data import buckets, data_dir, shards, token_batches
 DEFAULT_MAX_BUCKETS = 24  # captions take 20 to be 93 % full, news 21 to be 90 %
 _CYCLE = 16  # shards that are read in turns
 _SHUFFLE = 1 << 14  # records: the shards are shuffled already, so this only mixes what is near
-_BLOCK = 256  # records that are parsed by one call
+_BLOCK = 4096  # records that are sorted into batches by one call
 _READ_BYTES = 1 << 18  # of a shard at a time
-FEATURES = {  # of a record
-    side: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for side in ("inputs", "targets")
-}
 
 
 def bucket_shapes(
@@ -86,17 +84,17 @@ def train_batches(
     )
     data.check_files()
     names = [path.name for path in data.shards("train")]
-    read = functools.partial(_read_shard, folder=str(data.folder))
-    records = in_training_order(names, read, seed=seed)
-
-    def drop_long(block: dict[str, tf.RaggedTensor]) -> dict[str, tf.RaggedTensor]:
-        longest = tf.maximum(block["inputs"].row_lengths(), block["targets"].row_lengths())
-        return {
-            side: tf.ragged.boolean_mask(ids, longest <= max_length) for side, ids in block.items()
-        }
-
-    blocks = _blocks(records, data).map(drop_long)
-    return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
+    records = (
+        tf.data.Dataset.from_tensor_slices(names)
+        .shuffle(len(names), seed=seed)
+        .interleave(
+            functools.partial(_read_shard, folder=str(data.folder)),
+            cycle_length=min(_CYCLE, len(names)),
+        )
+        .shuffle(_SHUFFLE, seed=seed + 1)
+        .repeat()
+    )
+    return _batches(records, shapes, data, max_length=max_length)
 
 
 def eval_batches(
@@ -121,8 +119,7 @@ def eval_batches(
         source, target, _ = unfit.max(0).tolist()
         shapes.append(token_batches.shape((source, target), batch_tokens))
     paths = [os.fsencode(path) for path in data.shards(split)]
-    blocks = _blocks(tf.data.TFRecordDataset(paths).batch(_BLOCK), data)
-    return with_options(token_batches.batch_by_tokens(blocks, shapes).prefetch(4))
+    return _batches(tf.data.TFRecordDataset(paths), shapes, data)
 
 
 @contextlib.contextmanager
@@ -145,28 +142,6 @@ def explain_damage(data: data_dir.Data) -> Iterator[None]:
         raise error
 
 
-def in_training_order(
-    shards_: Sequence[str] | Sequence[int],
-    read: Callable[[tf.Tensor], tf.data.Dataset],
-    *,
-    seed: int,
-) -> tf.data.Dataset:
-    """Return what `read` gives of each shard, endlessly, in the order in which training sees it."""
-    return (
-        tf.data.Dataset.from_tensor_slices(shards_)
-        .shuffle(len(shards_), seed=seed)
-        .interleave(
-            read,
-            cycle_length=min(_CYCLE, len(shards_)),
-            num_parallel_calls=1,
-            deterministic=True,
-        )
-        .shuffle(_SHUFFLE, seed=seed + 1)
-        .repeat()
-        .batch(_BLOCK)
-    )
-
-
 def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
     """Return the records of the shard called `name`.
 
@@ -185,26 +160,22 @@ def _read_shard(name: tf.Tensor, *, folder: str) -> tf.data.Dataset:
     return tf.data.Dataset.from_tensor_slices(name[None]).flat_map(read)
 
 
-def _blocks(records: tf.data.Dataset, data: data_dir.Data) -> tf.data.Dataset:
-    """Return {"inputs", "targets"} of blocks of records, ragged int32 [block, None], as the problem
-    reads them."""
-    sides = ("targets", "inputs") if data.problem.is_reversed else ("inputs", "targets")
-
-    def parse(block: tf.Tensor) -> dict[str, tf.RaggedTensor]:
-        parsed = tf.io.parse_example(block, FEATURES)
-        return {
-            name: tf.cast(parsed[side], tf.int32)
-            for name, side in zip(("inputs", "targets"), sides)
-        }
-
-    return records.map(parse)
-
-
-def with_options(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return a dataset with a fixed order that leaves the cores to the training."""
+def _batches(
+    records: tf.data.Dataset,
+    shapes: Sequence[token_batches.Shape],
+    data: data_dir.Data,
+    *,
+    max_length: int | None = None,
+) -> tf.data.Dataset:
+    """Return the batches of some records, in an order that the number of cores does not change."""
+    batches = token_batches.batch_by_tokens(
+        records.batch(_BLOCK),
+        shapes,
+        sides=("targets", "inputs") if data.problem.is_reversed else ("inputs", "targets"),
+        max_length=max_length,
+    )
     options = tf.data.Options()
     options.deterministic = True
-    # One process shares its cores with the training: no pool of its own, no tuning at run time.
-    options.autotune.enabled = False
+    options.autotune.enabled = False  # a resumed iterator has as many buffers as the saved one
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    return dataset.with_options(options)
+    return batches.prefetch(4).with_options(options)

@@ -13,7 +13,6 @@ import itertools
 import os
 import pathlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO
 
 import google_crc32c
 from google.protobuf import message
@@ -91,27 +90,6 @@ def read(path: str | os.PathLike[str]) -> Iterator[bytes]:
             yield _checked(path, number, header + file.read(length + _TAIL), length)
 
 
-def read_at(
-    file: BinaryIO, offsets: Sequence[int], lengths: Sequence[int], numbers: Sequence[int]
-) -> list[bytes]:
-    """Return some records of an open shard by their places.
-
-    Args:
-      offsets: where each begins in the file, with its header.
-      lengths: of each, its bytes without header and checksum; `framed` tells one from the other.
-      numbers: of each in the file, for the UserError where one is damaged.
-    """
-    return [
-        _checked(file.name, number, os.pread(file.fileno(), framed(length), offset), length)
-        for offset, length, number in zip(offsets, lengths, numbers)
-    ]
-
-
-def framed(length):
-    """Return how many bytes of a file a record of `length` bytes takes."""
-    return _HEADER + length + _TAIL
-
-
 def read_examples(
     paths: Iterable[str | os.PathLike[str]],
 ) -> Iterator[dict[str, list[int]]]:
@@ -126,7 +104,7 @@ def read_examples(
 
 def _checked(path, number: int, framed_record: bytes, length: int) -> bytes:
     """Return the record of header, record and checksum; UserError where it is cut or damaged."""
-    if len(framed_record) < framed(length):
+    if len(framed_record) < _HEADER + length + _TAIL:
         raise _damaged(path, number, "the file ends inside it")
     header, record = framed_record[:_HEADER], framed_record[_HEADER:-_TAIL]
     checksums = header[8:] + framed_record[-_TAIL:]

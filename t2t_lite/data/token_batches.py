@@ -8,11 +8,15 @@ sizes.
 Legend: B batch, S source length, T target length.
 """
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
+
+_FEATURES = {  # of a record
+    side: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for side in ("inputs", "targets")
+}
+_CALLS = 4  # blocks, and batches, that are made at a time
 
 
 class Shape(NamedTuple):
@@ -35,52 +39,77 @@ def shape(size: tuple[int, int], batch_tokens: int) -> Shape:
     return Shape(rows // 8 * 8 or rows, *size)
 
 
-def batch_by_tokens(blocks: tf.data.Dataset, shapes: Sequence[Shape]) -> tf.data.Dataset:
-    """Return batches {"inputs": int32 [B, S], "targets": int32 [B, T]}, padded with 0.
-
-    Args:
-      blocks: {"inputs", "targets"} of some pairs at a time, ragged int32 [pairs, None].
-      shapes: those of the batches. Each pair goes into the smallest that holds it; one must.
-    """
-    rows, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
-
-    def find_shapes(block: dict[str, tf.RaggedTensor]) -> dict:
-        lengths = block["inputs"].row_lengths(), block["targets"].row_lengths()
-        return {**block, "bucket": smallest_fitting(*lengths, shapes)}
-
-    def pad(key: tf.Tensor, pairs: dict[str, tf.RaggedTensor]) -> dict[str, tf.Tensor]:
-        return {
-            "inputs": pairs["inputs"].to_tensor(shape=[rows[key], sources[key]]),
-            "targets": pairs["targets"].to_tensor(shape=[rows[key], targets[key]]),
-        }
-
-    return by_bucket(blocks.map(find_shapes), shapes, pad)
-
-
-def smallest_fitting(
-    source_lengths: tf.Tensor, target_lengths: tf.Tensor, shapes: Sequence[Shape]
-) -> tf.Tensor:
-    """Return for each pair of lengths [block] the number of the smallest shape that holds it."""
-    _, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
-    too_small = tf.constant(tf.int64.max)
-    fits = (source_lengths[:, None] <= sources) & (target_lengths[:, None] <= targets)
-    return tf.argmin(tf.where(fits, sources + targets, too_small), axis=1)
-
-
-def by_bucket(
+def batch_by_tokens(
     blocks: tf.data.Dataset,
     shapes: Sequence[Shape],
-    finish: Callable[[tf.Tensor, dict], dict[str, tf.Tensor]],
+    *,
+    sides: Sequence[str] = ("inputs", "targets"),
+    max_length: int | None = None,
 ) -> tf.data.Dataset:
-    """Return batches of elements of one "bucket", a shape's number, of as many as it has rows.
+    """Return batches {"inputs": int32 [B, S], "targets": int32 [B, T]}, padded with 0.
 
-    `finish` gets that number and the elements, batched.
+    Of records that come to an end, the last batch of each shape is filled up with rows of padding.
+
+    Args:
+      blocks: some records at a time, serialized tf.train.Example: string [records].
+      shapes: those of the batches. Each pair goes into the smallest that holds it; one must.
+      sides: the features that are inputs and targets.
+      max_length: pairs with more tokens on a side are left out.
     """
-    rows = tf.constant([shape.batch for shape in shapes], tf.int64)
+    rows, sources, targets = (tf.constant(column, tf.int64) for column in zip(*shapes))
+    longest = max_length or tf.int64.max
 
-    def batch(key: tf.Tensor, window: tf.data.Dataset) -> tf.data.Dataset:
-        return window.batch(rows[key]).map(functools.partial(finish, key))
+    def find_shapes(records: tf.Tensor) -> dict[str, tf.Tensor]:
+        parsed = tf.io.parse_example(records, _FEATURES)
+        source, target = (parsed[side].row_lengths()[:, None] for side in sides)
+        fits = (source <= sources) & (target <= targets)
+        buckets = tf.argmin(tf.where(fits, sources + targets, tf.int64.max), axis=1)
+        is_wanted = tf.maximum(source, target)[:, 0] <= longest
+        pairs = {"record": records, "bucket": buckets}
+        return {key: tf.boolean_mask(x, is_wanted) for key, x in pairs.items()}
 
-    return blocks.unbatch().group_by_window(
-        lambda element: element["bucket"], batch, window_size_func=lambda key: rows[key]
-    )
+    def pad(batch: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        parsed = tf.io.parse_example(batch["record"], _FEATURES)
+        lengths = sources[batch["bucket"]], targets[batch["bucket"]]
+        return {
+            name: tf.cast(parsed[side].to_tensor(shape=[rows[batch["bucket"]], length]), tf.int32)
+            for name, side, length in zip(("inputs", "targets"), sides, lengths)
+        }
+
+    # One row less than a batch of each shape fills up those that have begun, and makes none itself.
+    buckets = tf.repeat(tf.range(len(shapes), dtype=tf.int64), rows - 1)
+    rest = {"record": tf.fill(tf.shape(buckets), ""), "bucket": buckets}
+    pairs = blocks.map(find_shapes, _CALLS).concatenate(tf.data.Dataset.from_tensors(rest))
+    return _by_bucket(pairs, rows).map(pad, _CALLS)
+
+
+def _by_bucket(blocks: tf.data.Dataset, rows: tf.Tensor) -> tf.data.Dataset:
+    """Return {"record": [B], "bucket": []} as batches become full: rows[bucket] pairs of a bucket.
+
+    `blocks` are {"record", "bucket"} of some pairs at a time. The pairs of a block are moved at
+    once: one after the other they would take several times as long.
+    """
+    all_buckets = tf.range(tf.size(rows, tf.int64))
+
+    def arrange(waiting: dict[str, tf.Tensor], block: dict[str, tf.Tensor]):
+        pairs = {key: tf.concat([waiting[key], block[key]], 0) for key in block}
+        in_order = tf.argsort(pairs["bucket"], stable=True)
+        counts = tf.math.bincount(
+            tf.cast(pairs["bucket"], tf.int32), minlength=len(rows), dtype=tf.int64
+        )
+        ends = tf.cumsum(counts)
+        starts, full = ends - counts, counts // rows
+        bucket = tf.repeat(all_buckets, full)
+        sizes = tf.gather(rows, bucket)
+        firsts = tf.gather(starts, bucket) + tf.ragged.range(full).values * sizes
+        # a batch comes when its last pair does
+        by_last = tf.argsort(tf.gather(in_order, firsts + sizes - 1))
+        bucket, sizes, firsts = (tf.gather(x, by_last) for x in (bucket, sizes, firsts))
+        places = tf.ragged.range(firsts, firsts + sizes)
+        records = tf.gather(pairs["record"], tf.gather(in_order, places.values))
+        rest = tf.gather(in_order, tf.ragged.range(starts + full * rows, ends).values)
+        waiting = {key: tf.gather(x, rest) for key, x in pairs.items()}
+        return waiting, {"record": places.with_values(records), "bucket": bucket}
+
+    nothing = {"record": tf.constant([], tf.string), "bucket": tf.constant([], tf.int64)}
+    return blocks.scan(nothing, arrange).unbatch()

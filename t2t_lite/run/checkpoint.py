@@ -25,6 +25,7 @@ from t2t_lite.text import text_files
 _DAMAGE = (tf.errors.OpError, AssertionError, ValueError, IndexError, RuntimeError)
 _IDENTITY = "identity/.ATTRIBUTES/VARIABLE_VALUE"
 _NAME = re.compile(r"ckpt-(\d+)$")
+_POSITION = "batches"  # another name for each kind of iterator; before, "data" and "pairs"
 
 
 class Checkpoints:
@@ -35,7 +36,6 @@ class Checkpoints:
       variables: weights by name.
       slots: optimizer moments by name.
       data: the iterator whose position is saved.
-      data_name: the kind of its position; a checkpoint with another kind is restored without it.
       identity: the weights' identity.
       keep: how many recent checkpoints to keep.
     """
@@ -47,7 +47,6 @@ class Checkpoints:
         variables: Mapping[str, tf.Variable],
         slots: Mapping[str, tf.Variable],
         data: Any,
-        data_name: str = "data",
         identity: identities.Identity,
         keep: int,
     ):
@@ -56,8 +55,7 @@ class Checkpoints:
         self._keep = keep
         parts = {"model": dict(variables), "optimizer": dict(slots)}
         self._without_position = tf.train.Checkpoint(**parts)
-        parts[data_name] = data
-        self._data_name = data_name
+        parts[_POSITION] = data
         # A checkpoint's identity is compared, not restored.
         self._restored = tf.train.Checkpoint(**parts)
         self._saved = tf.train.Checkpoint(**parts, identity=_text_variable(identity.to_text()))
@@ -94,8 +92,8 @@ class Checkpoints:
 
         Returns:
           Its step (0 where there is none) and the damaged ones that were skipped. If `has_position`
-          is False afterwards, the data are still at their start: the checkpoint has a position of
-          another kind.
+          is False afterwards, the data are still at their start: the checkpoint has another
+          version's kind of position.
         """
         reasons: dict[str, str] = {}
         for step, prefix in reversed(list_checkpoints(self._directory)):
@@ -119,7 +117,7 @@ class Checkpoints:
 
     def _restore(self, path: str) -> None:
         keys = tf.train.load_checkpoint(path).get_variable_to_shape_map()
-        self.has_position = any(key.startswith(f"{self._data_name}/") for key in keys)
+        self.has_position = any(key.startswith(f"{_POSITION}/") for key in keys)
         parts = self._restored if self.has_position else self._without_position
         restored = parts.read(path).assert_existing_objects_matched()
         restored.expect_partial()  # the identity is compared, not restored

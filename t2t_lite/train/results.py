@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_lite import errors
 from t2t_lite.text import text_files
-from t2t_lite.train import devices, preparation, reporter, throughput, training_data, workers
+from t2t_lite.train import devices, preparation, reporter, throughput, workers
 from t2t_lite.train import step as steps
 
 
@@ -38,7 +38,6 @@ class Results:
     def __init__(
         self,
         setup: preparation.Setup,
-        data: training_data.TrainingData,
         report: reporter.Reporter,
     ):
         self.report = report
@@ -47,7 +46,6 @@ class Results:
         self.skipped = 0
         self.throughput = throughput.Throughput()
         self._setup = setup
-        self._data = data
         self._unread: list[Update] = []
 
     def add(self, update: Update) -> None:
@@ -86,10 +84,11 @@ class Results:
         self.skipped += 1
         path = self._setup.directory / f"not-finite-{update.step}.txt"
         if self._setup.is_chief:
-            batch = self._data.whole(update.batch)
             vocabulary = self._setup.task.vocabulary
             sides = zip(throughput.SIDES, (vocabulary, vocabulary.targets))
-            texts = [[vocab.decode(ids) for ids in batch[side].numpy()] for side, vocab in sides]
+            texts = [
+                [vocab.decode(ids) for ids in update.batch[side].numpy()] for side, vocab in sides
+            ]
             text_files.write_lines(path, map("\t".join, zip(*texts)))
         message = f"step {update.step}: loss {loss}, gradient norm {norm}; its batch is in {path}"
         if self.skipped > self._setup.options.max_skipped_steps:

@@ -78,14 +78,12 @@ class TrainStep:
         """Make update number `step` (from 1) with a global batch.
 
         Args:
-          batch: "inputs" [B, S] and "targets" [B, T]. One of several workers may give only its own
-            rows; "tokens" then has the source and target tokens of all rows (see data.share).
+          batch: "inputs" [B, S] and "targets" [B, T].
           stop: whether this worker wants to stop; `StepResult.stops` tells all workers.
         """
         with tf.device("CPU"):  # a copy to a GPU would wait for the step before
             numbers = tf.constant([learning_rate, stop], tf.float32)
-            tensors = {key: x for key, x in batch.items() if key != "pairs"}
-            args = tensors, tf.constant(step), numbers
+            args = batch, tf.constant(step), numbers
         shapes = tuple(batch["inputs"].shape), tuple(batch["targets"].shape)
         if shapes not in self._compiled:
             # One function a shape, so that TensorFlow does not warn of many traces.
@@ -109,25 +107,10 @@ class TrainStep:
         rows_of_replica = -(-rows // self._strategy.num_replicas_in_sync)
         return -(-rows_of_replica // max(1, limit // max(source, target)))
 
-    def rows_of_worker(self, rows: int, source: int, target: int) -> slice:
-        """Return which rows of a global batch the replicas of this process compute."""
-        multiple = self._strategy.num_replicas_in_sync * self.parts(rows, source, target)
-        of_replica = (rows + -rows % multiple) // self._strategy.num_replicas_in_sync
-        ids = self._strategy.experimental_local_results(
-            self._strategy.experimental_distribute_values_from_function(
-                lambda context: tf.constant(context.replica_id_in_sync_group)
-            )
-        )
-        first, last = int(ids[0]), int(ids[-1])
-        return slice(first * of_replica, (last + 1) * of_replica)
-
     def _global_step(self, batch, step, numbers) -> StepResult:
         """Weight the tokens, and give each replica its share of the rows."""
         weights = loss.token_weights(batch["targets"])
-        total = tf.reduce_sum(weights)
-        if "tokens" in batch:
-            total = tf.cast(batch["tokens"][1], tf.float32)
-        weights /= tf.maximum(total, 1.0)
+        weights /= tf.maximum(tf.reduce_sum(weights), 1.0)
         rows = {"inputs": batch["inputs"], "targets": batch["targets"], "weights": weights}
         replicas = self._strategy.num_replicas_in_sync
         (num_rows, source), target = batch["inputs"].shape, batch["targets"].shape[1]

@@ -25,8 +25,6 @@ class Throughput:
         """Count a step and return its real tokens; `seconds` is None if it was compiled first."""
         sides = [batch[side].numpy() for side in SIDES]  # on the host, where the pipeline made them
         tokens = sum(int(np.count_nonzero(ids)) for ids in sides)
-        if "tokens" in batch:  # the rows of other workers are not in it
-            tokens = int(np.sum(batch["tokens"]))
         self.tokens += tokens
         self._padded_tokens += sum(ids.size for ids in sides)
         if seconds is not None:

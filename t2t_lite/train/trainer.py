@@ -66,16 +66,13 @@ class Training:
             xla=devices.use_xla(setup.options.xla),
             random_seed=setup.options.random_seed,
         )
-        self.data = training_data.TrainingData(
-            setup, rows_of=lambda shape: self.train_step.rows_of_worker(*shape)
-        )
+        self.data = training_data.TrainingData(setup)
         identity = identities.of(setup.hparams, setup.data.vocabulary_path)
         self._checkpoints = checkpoint.Checkpoints(
             setup.directory,
             variables=self.model.named_variables(),
             slots=adam.slots(),
-            data=self.data.position,
-            data_name=self.data.position_name,
+            data=self.data.batches,
             identity=identity,
             keep=setup.options.keep_checkpoint_max,
         )
@@ -130,7 +127,7 @@ class Training:
                 last_step=self._setup.hparams.train_steps,
             )
             self._introduce(first, damaged, report)
-            results = updates.Results(self._setup, self.data, report)
+            results = updates.Results(self._setup, report)
             started = time.monotonic()
             stack.callback(self._end_profile)
             step, stopped_by = self._loop(first, results)
@@ -172,8 +169,8 @@ class Training:
                 self._unscheduled = first
             if not self._checkpoints.has_position:
                 self._remarks.append(
-                    f"the data's order is made again up to step {first}: the checkpoint is of "
-                    "another number of workers"
+                    f"the data's order is made again up to step {first}: an earlier version of "
+                    "t2t-lite wrote the checkpoint"
                 )
                 self.data.pass_over(first)
         if self._workers.count > 1:

@@ -1,54 +1,31 @@
-"""The data of a training: batches, the position in them, a check that they stay the same."""
+"""The data of a training: batches, a check that they stay the same, remarks about them."""
 
 import collections
 import itertools
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import tensorflow as tf
+from collections.abc import Iterator
 
 from t2t_lite import errors
-from t2t_lite.data import data_dir, lengths, manifest, pipeline, share
-from t2t_lite.train import devices, preparation
+from t2t_lite.data import data_dir, lengths, manifest, pipeline
+from t2t_lite.train import preparation
 
 
 class TrainingData:
-    """The training split of a data_dir, batch after batch without end.
-
-    Of several workers each reads its own rows of a batch only.
-
-    Args:
-      setup: of the training.
-      rows_of: returns this worker's rows in a batch of a given shape.
+    """The training split of a data_dir, batch after batch without end, the same for all workers.
 
     Attributes:
-      batches: {"inputs": int32 [B, S], "targets": int32 [B, T], ...}, one by one.
-      position: the iterator whose state a tf.train.Checkpoint saves.
-      position_name: the name of that kind of position.
+      batches: the iterator over {"inputs": int32 [B, S], "targets": int32 [B, T]}, whose position a
+        tf.train.Checkpoint saves.
     """
 
-    def __init__(self, setup: preparation.Setup, *, rows_of: share.RowsOf):
-        self._data, self._hparams = data, hparams = setup.data, setup.hparams
+    def __init__(self, setup: preparation.Setup):
+        self._data, self._hparams = setup.data, setup.hparams
         self._times_then = self._times()
-        sizes = {**hparams.batch_limits, "seed": setup.options.random_seed}
-        self.position_name = "data"
-        self.batches: Iterator[dict[str, tf.Tensor]]
-        self.position: Any
-        if devices.num_workers(setup.strategy) == 1:
-            batches = pipeline.train_batches(data, **sizes)
-            self.batches = self.position = iter(batches)
-            return
-        self.position_name = "pairs"
-        self.batches = shared = share.SharedBatches(data, **sizes, rows_of=rows_of)
-        self.position = shared.position
+        limits, seed = setup.hparams.batch_limits, setup.options.random_seed
+        self.batches = iter(pipeline.train_batches(setup.data, **limits, seed=seed))
 
     def pass_over(self, num_batches: int) -> None:
         """Skip that many batches."""
-        collections.deque(itertools.islice(self.position, num_batches), maxlen=0)
-
-    def whole(self, batch: Mapping[str, tf.Tensor]) -> Mapping[str, tf.Tensor]:
-        """Return a batch with the rows of all workers."""
-        return self.batches.whole(batch) if isinstance(self.batches, share.SharedBatches) else batch
+        collections.deque(itertools.islice(self.batches, num_batches), maxlen=0)
 
     def check_unchanged(self, step: int) -> None:
         """Raise UserError if the data were generated again meanwhile: ids may have changed."""

@@ -65,6 +65,52 @@ def test_batches_have_the_announced_shapes(small):
         assert max(shape.batch * shape.source, shape.batch * shape.target) <= 512
 
 
+def _one_by_one(data, shapes, *, max_length, seed):
+    """Yield the batches of `pipeline.train_batches`, made from one pair after the other."""
+    names = [str(path) for path in data.shards("train")]
+    records = (
+        tf.data.Dataset.from_tensor_slices(names)
+        .shuffle(len(names), seed=seed)
+        .interleave(tf.data.TFRecordDataset, cycle_length=2, num_parallel_calls=1)
+        .shuffle(50, seed=seed + 1)
+        .repeat()
+    )
+    waiting = {shape: [] for shape in sorted(shapes, key=lambda shape: sum(shape[1:]))}
+    for record in records.as_numpy_iterator():
+        pair = shards.ids(record)
+        source, target = map(len, pair.values())
+        if max(source, target) > max_length:
+            continue
+        shape = next(x for x in waiting if source <= x.source and target <= x.target)
+        waiting[shape].append(pair)
+        if len(waiting[shape]) == shape.batch:
+            lengths = {"inputs": shape.source, "targets": shape.target}
+            yield {
+                side: np.array([one[side] + [0] * (n - len(one[side])) for one in waiting[shape]])
+                for side, n in lengths.items()
+            }
+            waiting[shape] = []
+
+
+@pytest.mark.parametrize("block", [7, 4096])
+def test_blocks_change_nothing_in_the_order_of_single_pairs(small, tmp_path, monkeypatch, block):
+    """Some epochs of shards of uneven sizes, with pairs that are left out."""
+    data = data_dir.read(shutil.copytree(small.folder, tmp_path / "data"), small.problem)
+    (path,) = data.shards("train")
+    records = list(shards.read(path))
+    names = [path.with_name(shards.name("toy_ende", "train", index, 3)) for index in range(3)]
+    for name, part in zip(names, (records[:20], records[20:450], records[450:])):
+        shards.write(name, part)
+    data.splits["train"]["shards"] = manifest.file_entries(names)
+    for name, number in (("_CYCLE", 2), ("_SHUFFLE", 50), ("_BLOCK", block)):
+        monkeypatch.setattr(pipeline, name, number)
+    limits = {"batch_tokens": 512, "max_length": 25}
+    shapes = pipeline.bucket_shapes(data, **limits, max_buckets=4)
+    expected = _one_by_one(data, shapes, max_length=25, seed=3)
+    batches = pipeline.train_batches(data, **limits, max_buckets=4, seed=3)
+    _assert_same(itertools.islice(expected, 150), batches.take(150))
+
+
 def test_every_pair_comes_once_an_epoch(small):
     # A pair waits in its bucket until the batch is full: after n epochs each has come n times but
     # for what waits, fewer than a batch of each shape.

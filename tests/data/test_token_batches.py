@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from t2t_lite.data import token_batches
+from t2t_lite.data import shards, token_batches
 
 
 @pytest.mark.parametrize(
@@ -16,11 +16,8 @@ def test_rows_hold_both_sides_and_come_in_eights(size, tokens, rows):
 def test_the_docstrings_example():
     shapes = [token_batches.shape(size, 512) for size in ((8, 8), (24, 32))]
     assert shapes == [(64, 8, 8), (16, 24, 32)]
-    inputs, targets = (
-        tf.ragged.constant([[5] * 5, [6] * 21]),
-        tf.ragged.constant([[7] * 6, [8] * 24]),
-    )
-    blocks = tf.data.Dataset.from_tensors({"inputs": inputs, "targets": targets})
+    records = [shards.example([5] * 5, [7] * 6), shards.example([6] * 21, [8] * 24)]
+    blocks = tf.data.Dataset.from_tensors(records)
     short, long = token_batches.batch_by_tokens(blocks, shapes)
     assert short["inputs"].shape == short["targets"].shape == (64, 8)
     assert short["inputs"].numpy()[0].tolist() == [5] * 5 + [0] * 3

@@ -63,6 +63,15 @@ def test_a_killed_run_ends_with_the_same_bits(tiny_data, tmp_path):
     _same_weights(broken, tmp_path / "whole")
 
 
+def test_a_run_of_an_earlier_version_finds_its_place(tiny_data, trained, tmp_path, monkeypatch):
+    flags = ["--save_checkpoints_steps=4", "--eval_frequency=6"]
+    monkeypatch.setattr(checkpoint, "_POSITION", "data")
+    assert tiny_training.train(tiny_data, tmp_path, *flags, "--train_steps=8") == 0
+    monkeypatch.undo()
+    assert tiny_training.train(tiny_data, tmp_path, *flags, "--train_steps=12") == 0
+    _same_weights(tmp_path, trained)
+
+
 def test_an_evaluation_that_was_killed_is_done_again(tiny_data, tmp_path, monkeypatch, capsys):
     flags = ("--train_steps=4", "--save_checkpoints_steps=2", "--eval_frequency=4")
 
