@@ -15,11 +15,19 @@ TEXTS = ["a dog runs in the park", "the man sees a red house", "two dogs sleep"]
 
 
 def write(
-    folder: pathlib.Path, *, pre_norm=False, relu=False, tied="all", own=False, **settings: str
+    folder: pathlib.Path,
+    *,
+    pre_norm=False,
+    relu=False,
+    tied="all",
+    own=False,
+    labels=(),
+    **settings: str,
 ) -> foreign_numbers.Model:
     """Write model.npz, source.spm, target.spm and vocab.yml; return the model.
 
     `own`: each side has a vocabulary of its own, a.src.vocab and a.trg.vocab, a piece a line.
+    `labels`: further entries of vocab.yml, such as ">>deu<<".
     """
     sides = {"source": TEXTS, "target": [text.upper() for text in TEXTS]}
     special = ["</s>", "<unk>"]
@@ -31,6 +39,7 @@ def write(
         found = [loaded.IdToPiece(i) for i in range(3, loaded.GetPieceSize())]
         pieces |= dict.fromkeys(found)
         own_pieces.append([*special, *found])
+    pieces |= dict.fromkeys(labels)
     if own:
         own_pieces[1].append("XYZ")  # so that the sizes differ
         for side, vocabulary in zip(("src", "trg"), own_pieces):

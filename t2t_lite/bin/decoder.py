@@ -268,6 +268,8 @@ def _print_remarks(report: "files.Report") -> None:
         "of invalid UTF-8; invalid bytes were read as U+FFFD": report.lossy,
         "with an output cut off at the length limit": report.unfinished,
         "with an output that was not a tree and was repaired": report.repaired,
+        "without a target language, which the model wants: begin them with its label, as "
+        ">>deu<<, or give it as --decode_hparams=target_language=deu": report.unlabelled,
     }
     for remark, count in remarks.items():
         if count:

@@ -32,6 +32,8 @@ def converse(model: "translator.Translator") -> None:
         elif line and line != ":q":
             last = model.translate([text])[0]
             print(_marked(last))
+            if model.vocabulary.lacks_label(last.source_ids):
+                print(f"(target language? Begin with one of {', '.join(model.vocabulary.labels)})")
         return line == ":q"
 
     ask(answer)
@@ -48,6 +50,8 @@ def ask(answer: Callable[[str], bool]) -> None:
                 typed = input("> ").encode("utf-8", errors="surrogateescape")
                 if answer(typed.decode("utf-8", errors="replace")):
                     return
+            except errors.UserError as error:  # such as a target language that there is not
+                print(error)
             except KeyboardInterrupt:
                 with contextlib.suppress(KeyboardInterrupt):  # the key may still be held
                     print()

@@ -27,7 +27,7 @@ apache_beam = pipelines.apache_beam
 from apache_beam.utils import shared  # noqa: E402  # pyright: ignore  (it is there)
 
 # Figures of a report that are sums over its lines.
-_FIGURES = ("blank", "lossy", "done", "truncated", "unfinished", "repaired", "tokens")
+_FIGURES = ("blank", "lossy", "done", "truncated", "unfinished", "repaired", "unlabelled", "tokens")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -46,6 +46,7 @@ class Report:
     truncated_lines: list[int] = dataclasses.field(default_factory=list)  # the first, from 1
     unfinished: int = 0  # outputs cut off at the length limit
     repaired: int = 0  # a parser's outputs that were not trees
+    unlabelled: int = 0  # inputs without the target language that the model wants
     tokens: int = 0  # of the best outputs of this run
     seconds: float = 0.0
     kept_as: os.PathLike[str] | None = None  # the copy of a journal of another job
@@ -59,6 +60,7 @@ class Report:
         """Count what was cut or repaired of a line, by its number from 1."""
         self.unfinished += "unfinished" in result.marks
         self.repaired += "repaired" in result.marks
+        self.unlabelled += "unlabelled" in result.marks
         if "truncated" in result.marks:
             self.truncated += 1
             if self.truncated <= _NAMED:
@@ -209,6 +211,7 @@ class Decoding:
             truncated=translation.truncated,
             unfinished=not translation.finished,
             repaired=translation.repairs,
+            unlabelled=self._model.vocabulary.lacks_label(translation.source_ids),
         )
 
     def _line(self, translation: translator.Translation, number: int) -> str:

@@ -26,7 +26,7 @@ from t2t_lite import errors
 
 
 class Result(NamedTuple):
-    """A line's output, and marks for the report: "truncated", "unfinished", "repaired"."""
+    """A line's output, and marks for the report: "truncated" and others."""
 
     text: str
     marks: tuple[str, ...] = ()

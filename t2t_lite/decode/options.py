@@ -40,6 +40,11 @@ class DecodeOptions:
     prefix: str = fields.option(
         "", 'Text that every output begins with. If it has a comma: prefix="Ja, das".'
     )
+    target_language: str = fields.option(
+        "",
+        "Target language of inputs without a label, of a model that has several: deu stands for "
+        "the label >>deu<<.",
+    )
     sampling: bool = fields.option(
         False, "Draw return_beams outputs at random instead of searching."
     )

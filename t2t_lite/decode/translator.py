@@ -72,9 +72,10 @@ class Translator:
         self.fingerprint = fingerprint
         self.devices = tuple(devices)
         self.models = list(models) if isinstance(models, Sequence) else [models]
-        self.task = task
-        self.vocabulary = task.vocabulary
         self.options = decode_options or options.for_model(self.models[0].hparams)
+        language = self.options.target_language
+        self.task = task = task.into(language) if language else task
+        self.vocabulary = task.vocabulary
         matmuls.require_precision(self.options.precision)
         self.frozen = frozen
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder

@@ -7,6 +7,7 @@ have other defaults. A problem names its task, and run.json records it (see cata
 Shapes: B items of a batch, N hypotheses of each, S source length, T target length.
 """
 
+import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import tensorflow as tf
 
 from t2t_lite.parsing import tree_grammar
+from t2t_lite.text import labels
 from t2t_lite.text import vocabulary as vocabularies
 
 Metric = Callable[[Sequence[str]], float]
@@ -51,8 +53,17 @@ class Task:
     # An id that is dropped at a cut: the space before a word that is cut off as a whole.
     space_id: int | None = None
 
+    # The label of the target language that inputs get which have none; "": as they are.
+    label: str = ""
+
     def __init__(self, vocabulary: vocabularies.Vocabulary):
         self.vocabulary = vocabulary
+
+    def into(self, language: str) -> "Task":
+        """Return the task with a default target language; UserError where there is no such one."""
+        task = copy.copy(self)
+        task.label = labels.of_language(language, self.vocabulary.labels)
+        return task
 
     def encode(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
         """Return each input's ids, at most max_length, EOS included."""
@@ -96,7 +107,7 @@ class Task:
 
     def input_text(self, text: str) -> str:
         """Return an input in the form that the vocabulary was trained on."""
-        return text
+        return text if not self.label or labels.begins(text) else f"{self.label} {text}"
 
     def target_text(self, text: str) -> str:
         """Return an output in the form that the vocabulary was trained on."""
@@ -122,7 +133,10 @@ class Task:
 
     def graph_inputs(self, texts: tf.Tensor) -> tf.Tensor:
         """Return `input_text` of string [B] inputs."""
-        return texts
+        if not self.label:
+            return texts
+        is_complete = tf.strings.regex_full_match(texts, rf"(?s){labels.PATTERN}.*|\s*")
+        return tf.where(is_complete, texts, tf.strings.join([self.label, " ", texts]))
 
     def graph_targets(self, texts: tf.Tensor) -> tf.Tensor:
         """Return `target_text` of string [B] outputs."""

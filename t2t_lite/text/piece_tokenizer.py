@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 import tensorflow_text
 
-from t2t_lite.text import vocabulary
+from t2t_lite.text import labels, vocabulary
 
 # What Python's str.split() splits at and str.strip() removes.
 WHITE_SPACE = (
@@ -92,3 +92,21 @@ class SentencePieceCutter(tf.Module):
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         return self._sentencepiece.tokenize(texts)
+
+
+class LabelCutter(tf.Module):
+    """Cuts texts [B] into pieces [B, ragged], a label at their start first; see labels.
+
+    A label that the vocabulary does not have is no error in a graph, but an unknown piece.
+    """
+
+    def __init__(self, cut: Callable[[tf.Tensor], tf.RaggedTensor]):
+        super().__init__()
+        self._cut = cut
+
+    def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        has_label = tf.strings.regex_full_match(texts, f"(?s){labels.PATTERN}.*")
+        label = tf.strings.regex_replace(texts, f"(?s)^({labels.PATTERN}).*$", r"\1")
+        rest = tf.strings.regex_replace(texts, f"^{labels.PATTERN}", "")
+        first = tf.ragged.boolean_mask(label[:, None], has_label[:, None])
+        return tf.concat([first, self._cut(rest)], axis=1)

@@ -6,7 +6,7 @@
 
 The file is JSON: {"source": {"pieces": ..., "model": ...}}, and "target" where that is different.
 Pieces are in this package's order: PAD, EOS, UNK, then all others as the framework has them. A
-piece that is not among them is UNK.
+piece that is not among them is UNK. Labels of target languages are cut from texts first.
 """
 
 import base64
@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from t2t_lite.text import sentencepiece_vocabulary, subword_nmt, vocabulary
+from t2t_lite.text import labels, sentencepiece_vocabulary, subword_nmt, vocabulary
 
 START = b'{"source": {"pieces"'  # of every file
 
@@ -61,6 +61,7 @@ class PieceVocabulary(vocabulary.Vocabulary):
             raise ValueError("its pieces are not texts")
         super().__init__(model_bytes, own.pieces)
         self._ids = {piece: i for i, piece in enumerate(own.pieces) if i}
+        self.labels = labels.among(own.pieces)
         self._codes = None if own.codes is None else subword_nmt.Codes(own.codes)
         if own.model is not None:
             self.sentencepiece_model = base64.b64decode(own.model)
@@ -69,14 +70,23 @@ class PieceVocabulary(vocabulary.Vocabulary):
             self.targets = PieceVocabulary(model_bytes, name="target")
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the ids of each text, without EOS."""
+        """Return the ids of each text, without EOS; UserError for a label that it does not have."""
         clean = [text.encode("utf-8", "replace").decode() for text in texts]  # no lone surrogates
+        if not self.labels:
+            return self._cut(clean)
+        pairs = [labels.split(text, self.labels) for text in clean]
+        rows = self._cut([rest for _, rest in pairs])
+        return [
+            [self.labels[label], *row] if label else row for (label, _), row in zip(pairs, rows)
+        ]
+
+    def _cut(self, texts: Sequence[str]) -> list[list[int]]:
         if self.sentencepiece_model:
-            rows = self._processor.Encode(clean, out_type=str, num_threads=1)
+            rows = self._processor.Encode(texts, out_type=str, num_threads=1)
         elif self._codes:
-            rows = map(self._codes.cut, clean)
+            rows = map(self._codes.cut, texts)
         else:
-            rows = map(str.split, clean)
+            rows = map(str.split, texts)
         return [[self._ids.get(piece, vocabulary.UNK_ID) for piece in row] for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -91,18 +101,15 @@ class PieceVocabulary(vocabulary.Vocabulary):
         """Return the same for a graph."""
         from t2t_lite.text import piece_tokenizer, subword_nmt_tokenizer
 
+        form: dict[str, Any] = {}
+        cut: Any = piece_tokenizer.words
         if self.sentencepiece_model:
-            cutter = piece_tokenizer.SentencePieceCutter(self.sentencepiece_model)
-            rewrites = [(vocabulary.SPACE, " "), ("^ ", "")]
-            return piece_tokenizer.PieceTokenizer(
-                self.pieces, self._ids, cutter, separator="", rewrites=rewrites
-            )
-        if self._codes:
+            cut = piece_tokenizer.SentencePieceCutter(self.sentencepiece_model)
+            form = {"separator": "", "rewrites": [(vocabulary.SPACE, " "), ("^ ", "")]}
+        elif self._codes:
             mark = subword_nmt.CONTINUED
-            return piece_tokenizer.PieceTokenizer(
-                self.pieces,
-                self._ids,
-                subword_nmt_tokenizer.Cutter(self._codes),
-                rewrites=[("^ ", ""), (f"{mark} |{mark}$", "")],
-            )
-        return piece_tokenizer.PieceTokenizer(self.pieces, self._ids)
+            cut = subword_nmt_tokenizer.Cutter(self._codes)
+            form = {"rewrites": [("^ ", ""), (f"{mark} |{mark}$", "")]}
+        if self.labels:
+            cut = piece_tokenizer.LabelCutter(cut)
+        return piece_tokenizer.PieceTokenizer(self.pieces, self._ids, cut, **form)

@@ -11,7 +11,7 @@ Each kind has a module without TensorFlow, and one beside it that does the same 
 
 import abc
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 # The ids that mean the same in every vocabulary; none stands for the beginning of a sequence.
@@ -37,6 +37,7 @@ class Vocabulary(abc.ABC):
     symbol_ids = range(0)  # ids of the symbols that it was trained with
     space_id: int | None = None  # the id of a space alone
     sentencepiece_model: bytes | None = None  # the SentencePiece model that cuts its texts
+    labels: Mapping[str, int] = {}  # ids of target languages that a text may begin with
 
     def __init__(self, model_bytes: bytes, pieces: Sequence[str]):
         self.model_bytes = model_bytes
@@ -57,6 +58,10 @@ class Vocabulary(abc.ABC):
     def encode(self, text: str) -> list[int]:
         """Return the ids of a text, without EOS."""
         return self.encode_batch([text])[0]
+
+    def lacks_label(self, ids: Sequence[int]) -> bool:
+        """Return whether an input's ids do not begin with a target language, as they should."""
+        return bool(self.labels) and bool(ids) and ids[0] not in self.labels.values()
 
     @abc.abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
