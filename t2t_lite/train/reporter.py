@@ -68,7 +68,7 @@ class Reporter:
         self._tokens_per_second = RunningMean()
         self._shapes, self._last_compiled = 0, 0
 
-    def compiled(self, step: int, shape: str, seconds: float) -> None:
+    def compiled(self, step: int, shape: str, seconds: float, *, num_shapes: int) -> None:
         """Report that an update was compiled first, for a new shape of batch.
 
         The first shape has a line of its own. For the others, the lines of the next hundred updates
@@ -76,10 +76,8 @@ class Reporter:
         """
         self._shapes, self._last_compiled = self._shapes + 1, step
         if self._shapes == 1:
-            self.line(
-                f"step {step}: compiled for batches of {shape} in {seconds:.1f} s; each further "
-                "shape is compiled when it first comes"
-            )
+            others = f"; {num_shapes - 1} more as they come" if num_shapes > 1 else ""
+            self.line(f"step {step}: compiled for batches of {shape} in {seconds:.1f} s{others}")
 
     def step(
         self, step: int, *, loss: float, learning_rate: float, tokens: int, seconds: float | None

@@ -29,8 +29,8 @@ class Results:
     """Reads and reports the results of one call's updates.
 
     Attributes:
-      steps_between_reads: how many updates are read together.
-      stops: whether a worker was told to stop.
+      steps_between_reads: how many updates are read together; if more than one, when as many later
+        ones were given to the device, which then need not wait for the host.
       skipped: updates that were left out because their gradient was not finite.
       throughput: the tokens of all updates.
     """
@@ -42,32 +42,43 @@ class Results:
     ):
         self.report = report
         self.steps_between_reads = devices.steps_between_fetches()
-        self.stops = False
         self.skipped = 0
         self.throughput = throughput.Throughput()
         self._setup = setup
         self._unread: list[Update] = []
+        self._first_stop = math.inf  # the step of the first update that asks to stop
 
     def add(self, update: Update) -> None:
-        """Add an update; every `steps_between_reads` steps, read all that are unread."""
+        """Add an update; every `steps_between_reads` steps, read those before as many."""
         self._unread.append(update)
         if update.step % self.steps_between_reads == 0:
-            self.read()
+            self.read(self._read_at(update.step))
 
-    def read(self) -> None:
-        """Wait for all unread results, and report them.
+    def stop_at(self, step: int) -> bool:
+        """Return whether to stop with a step because a worker was told to, the same for all."""
+        return step % self.steps_between_reads == 0 and self._first_stop <= self._read_at(step)
+
+    def _read_at(self, step: int) -> int:
+        """Return the last step whose result all workers have read when they have added `step`."""
+        return step - self.steps_between_reads if self.steps_between_reads > 1 else step
+
+    def read(self, last: float = math.inf) -> None:
+        """Wait for all unread results, or those up to step `last`, and report them.
 
         Raises UserError if one more update than `max_skipped_steps` was left out.
         """
-        updates, self._unread = self._unread, []
+        updates = [update for update in self._unread if update.step <= last]
+        self._unread = self._unread[len(updates) :]
         if not updates:
             return
         start = time.monotonic()
-        with explain_failures(updates[-1].step, updates[-1].batch):
-            numbers = [[float(x) for x in update.result] for update in updates]
+        with explain_failures(updates[-1].step, shape_of(updates[-1].batch)):
+            stops = [update.result.stops for update in updates]
         waited = (time.monotonic() - start) / len(updates)
-        for update, (loss, _, norm, stops) in zip(updates, numbers):
-            self.stops |= stops > 0
+        for update, stop in zip(updates, stops):
+            loss, norm = update.result.loss, update.result.gradient_norm
+            if stop:
+                self._first_stop = min(self._first_stop, update.step)
             if not math.isfinite(norm):
                 self._skip(update, loss=loss, norm=norm)
             seconds = None if update.seconds is None else update.seconds + waited
@@ -102,20 +113,25 @@ class Results:
 
 
 @contextlib.contextmanager
-def explain_failures(step: int, batch: Mapping[str, tf.Tensor]) -> Iterator[None]:
+def explain_failures(step: int, shape: str) -> Iterator[None]:
     """Turn TensorFlow's errors for a lost worker and full memory into what to do about them."""
     try:
         with workers.explain_lost_worker(f"at step {step}"):
             yield
     except tf.errors.ResourceExhaustedError as error:
         raise errors.UserError(
-            f"out of memory at step {step} with a batch of {describe_shape(batch)}: lower "
+            f"out of memory at step {step} with a batch of {shape}: lower "
             "max_tokens_per_device in --hparams (more parts a step: only dropout masks differ), or "
             "start another --output_dir with a lower max_length"
         ) from error
 
 
-def describe_shape(batch: Mapping[str, tf.Tensor]) -> str:
-    """Return "64 x 32 source and 64 x 30 target tokens"."""
+def shape_of(batch: Mapping[str, tf.Tensor]) -> str:
+    """Return a batch's shape in words."""
     (rows, source), target = batch["inputs"].shape, batch["targets"].shape[1]
+    return describe_shape(rows, source, target)
+
+
+def describe_shape(rows: int, source: int, target: int) -> str:
+    """Return "64 x 32 source and 64 x 30 target tokens"."""
     return f"{rows} x {source} source and {rows} x {target} target tokens"

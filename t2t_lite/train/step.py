@@ -7,14 +7,17 @@ Loss and gradients are normalised by the target tokens of the *global* batch: ev
 weight 1 / that number, and parts are summed. So neither the number of replicas and parts nor an
 uneven share of padding changes the result.
 
-XLA, where it is on, compiles forward and backward pass inside the replica. All-reduce and update
-stay outside, because compiled code cannot contain a collective under MirroredStrategy.
+XLA, where it is on, makes one program of a step. Of several replicas each has two, gradients and
+update, with one all-reduce between them: compiled code cannot contain a collective under
+MirroredStrategy.
 
 A step does not wait for its result: the first to read a StepResult waits for the device.
 """
 
+import dataclasses
+import functools
+import math
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -25,17 +28,24 @@ from t2t_lite.train import loss, optimizer
 _DRAWS = 2**20
 
 
-class StepResult(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class StepResult:
     """Means over the global batch's target tokens, in nats, and the gradient's global norm.
 
     Without a finite norm the update was left out. `stops` is the number of replicas that were told
-    to stop, the same on all.
+    to stop, the same on all. All are in one tensor on the device, which is fetched once.
     """
 
-    loss: tf.Tensor
-    negative_log_likelihood: tf.Tensor
-    gradient_norm: tf.Tensor
-    stops: tf.Tensor
+    on_device: tf.Tensor
+
+    @functools.cached_property
+    def _numbers(self) -> list[float]:
+        return self.on_device.numpy().tolist()
+
+    loss = property(lambda self: self._numbers[0])
+    negative_log_likelihood = property(lambda self: self._numbers[1])
+    gradient_norm = property(lambda self: self._numbers[2])
+    stops = property(lambda self: self._numbers[3])
 
 
 class TrainStep:
@@ -44,7 +54,7 @@ class TrainStep:
     Args:
       model: made inside the strategy's scope, as is `adam`.
       strategy: each of its replicas gets an equal share of the rows.
-      xla: whether to compile forward and backward pass.
+      xla: whether to compile it with XLA.
       random_seed: for dropout.
     """
 
@@ -87,9 +97,19 @@ class TrainStep:
         shapes = tuple(batch["inputs"].shape), tuple(batch["targets"].shape)
         if shapes not in self._compiled:
             # One function a shape, so that TensorFlow does not warn of many traces.
-            function = tf.function(self._global_step, autograph=False)
+            is_alone = self._strategy.num_replicas_in_sync == 1
+            function = tf.function(
+                self._global_step, autograph=False, jit_compile=self._xla and is_alone
+            )
             self._compiled[shapes] = function.get_concrete_function(*args)
-        return self._compiled[shapes](*args)
+        return StepResult(self._compiled[shapes](*args))
+
+    def compile(self, rows: int, source: int, target: int) -> None:
+        """Compile for batches of a shape; nothing changes, as no update with a rate of NaN does."""
+        sizes = {"inputs": [rows, source], "targets": [rows, target]}
+        with tf.device("CPU"):
+            batch = {key: tf.zeros(size, tf.int32) for key, size in sizes.items()}
+        self(batch, step=1, learning_rate=math.nan)
 
     @property
     def traces(self) -> int:
@@ -107,7 +127,7 @@ class TrainStep:
         rows_of_replica = -(-rows // self._strategy.num_replicas_in_sync)
         return -(-rows_of_replica // max(1, limit // max(source, target)))
 
-    def _global_step(self, batch, step, numbers) -> StepResult:
+    def _global_step(self, batch, step, numbers) -> tf.Tensor:
         """Weight the tokens, and give each replica its share of the rows."""
         weights = loss.token_weights(batch["targets"])
         weights /= tf.maximum(tf.reduce_sum(weights), 1.0)
@@ -130,16 +150,37 @@ class TrainStep:
             for key, x in shares.items()
         }
         results = self._strategy.run(self._replica_step, args=(local, step, numbers))
-        return StepResult(*(self._strategy.experimental_local_results(x)[0] for x in results))
+        return self._strategy.experimental_local_results(results)[0]
 
-    def _replica_step(self, rows, step, numbers) -> StepResult:
+    def _replica_step(self, rows, step, numbers) -> tf.Tensor:
         """Sum losses and gradients over rows {"inputs": [P, B, S], ...} and replicas; update."""
-        learning_rate, stops = tf.unstack(numbers)
         replica = tf.distribute.get_replica_context()
+        if replica.num_replicas_in_sync == 1:
+            return self._update(*self._sums(rows, 0, step, numbers), step, numbers)
         index = tf.cast(replica.replica_id_in_sync_group, tf.int64)
+        packed = self._function(self._packed_sums)(rows, index, step, numbers)
+        packed = replica.all_reduce(tf.distribute.ReduceOp.SUM, packed)
+        return self._function(self._packed_update)(packed, step, numbers)
+
+    def _function(self, compute):
+        return tf.function(compute, jit_compile=self._xla, autograph=False)
+
+    def _packed_sums(self, *args) -> tf.Tensor:
+        """Return the sums in one vector: one all-reduce takes less time than one for each."""
+        sums, gradients = self._sums(*args)
+        return tf.concat([tf.reshape(x, [-1]) for x in (sums, *gradients)], axis=0)
+
+    def _packed_update(self, packed, step, numbers) -> tf.Tensor:
+        shapes = [tf.TensorShape([3]), *(x.shape for x in self._variables.values())]
+        parts = tf.split(packed, [shape.num_elements() for shape in shapes])
+        sums, *gradients = (tf.reshape(x, shape) for x, shape in zip(parts, shapes))
+        return self._update(sums, gradients, step, numbers)
+
+    def _sums(self, rows, replica, step, numbers) -> tuple[tf.Tensor, list[tf.Tensor]]:
+        """Return [smoothed loss, loss, stop] and the gradients of a replica's rows."""
         # Primes keep replicas and parts apart; a step has room for so many draws.
-        seed = tf.stack([self._random_seed + 7919 * index, tf.cast(step, tf.int64) * _DRAWS])
-        compute = tf.function(self._gradients, jit_compile=self._xla, autograph=False)
+        seed = tf.stack([self._random_seed + 7919 * replica, tf.cast(step, tf.int64) * _DRAWS])
+        compute = self._function(self._gradients)
         parts = rows["inputs"].shape[0]
 
         def add_part(part, losses, totals):
@@ -157,20 +198,18 @@ class TrainStep:
             _, losses, gradients = tf.while_loop(
                 lambda part, *_: part < parts, add_part, start, parallel_iterations=1
             )
-        if replica.num_replicas_in_sync > 1:
-            scalars = tf.stack([*losses, stops])
-            gradients, scalars = replica.all_reduce(
-                tf.distribute.ReduceOp.SUM, [gradients, scalars]
-            )
-            losses, stops = loss.TokenLosses(scalars[0], scalars[1]), scalars[2]
+        return tf.stack([*losses, numbers[1]]), gradients
+
+    def _update(self, sums, gradients, step, numbers) -> tf.Tensor:
+        """Update the weights; return the numbers of a StepResult."""
         norm = tf.linalg.global_norm(gradients)
         self._adam.apply(
             dict(zip(self._variables, gradients)),
-            learning_rate=learning_rate,
+            learning_rate=numbers[0],
             step=tf.cast(step, tf.float32),
-            is_valid=tf.math.is_finite(norm),
+            is_valid=tf.math.is_finite(norm) & tf.math.is_finite(numbers[0]),
         )
-        return StepResult(losses.smoothed, losses.negative_log_likelihood, norm, stops)
+        return tf.stack([sums[0], sums[1], norm, sums[2]])
 
     def _gradients(self, rows, seed):
         """Return the losses of rows {"inputs": [B, S], ...} and the gradients of all weights."""

@@ -127,6 +127,7 @@ class Training:
                 last_step=self._setup.hparams.train_steps,
             )
             self._introduce(first, damaged, report)
+            self._compile(first, report)
             results = updates.Results(self._setup, report)
             started = time.monotonic()
             stack.callback(self._end_profile)
@@ -195,6 +196,19 @@ class Training:
         for remark in [*self.data.remarks(), *self._remarks, *self._setup.remarks]:
             report.line(remark)
 
+    def _compile(self, first: int, report: reporter.Reporter) -> None:
+        """With XLA, compile all shapes of batches before the first step, the largest first."""
+        if not devices.use_xla(self._setup.options.xla) or first == self._setup.hparams.train_steps:
+            return
+        for number, sizes in enumerate(reversed(self.data.shapes), 1):
+            start, shape = time.monotonic(), updates.describe_shape(*sizes)
+            with updates.explain_failures(first, shape):
+                self.train_step.compile(*sizes)
+            report.line(
+                f"compiled for batches of {shape} in {time.monotonic() - start:.1f} s, {number} of "
+                f"{errors.counted(len(self.data.shapes), 'shape')}"
+            )
+
     def _loop(self, first: int, results: updates.Results) -> tuple[int, str | None]:
         """Make the updates after step `first`; return the last step and what stopped training."""
         last, eval_frequency = self._setup.hparams.train_steps, self._setup.options.eval_frequency
@@ -239,12 +253,14 @@ class Training:
         start = time.monotonic()
         with pipeline.explain_damage(self._setup.data):
             batch = next(self.data.batches)
-        with updates.explain_failures(step, batch):
+        shape = updates.shape_of(batch)
+        with updates.explain_failures(step, shape):
             result = self.train_step(batch, step=step, learning_rate=rate, stop=stop)
         seconds = time.monotonic() - start
         is_new = self.train_step.traces > traces
         if is_new:
-            results.report.compiled(step, updates.describe_shape(batch), seconds)
+            num_shapes = len(self.data.shapes)
+            results.report.compiled(step, shape, seconds, num_shapes=num_shapes)
         # Time that includes compiling says nothing about the speed of training.
         timed = None if is_new else seconds
         results.add(updates.Update(step, batch, rate, result, timed))
@@ -275,9 +291,7 @@ class Training:
         """
         if self._workers.count == 1:
             return interrupted.signal
-        if results.stops and step % results.steps_between_reads == 0:
-            return interrupted.signal or "SIGTERM"
-        return None
+        return (interrupted.signal or "SIGTERM") if results.stop_at(step) else None
 
     def _is_patience_over(self, step: int) -> bool:
         options = self._setup.options

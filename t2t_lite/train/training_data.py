@@ -15,12 +15,14 @@ class TrainingData:
     Attributes:
       batches: the iterator over {"inputs": int32 [B, S], "targets": int32 [B, T]}, whose position a
         tf.train.Checkpoint saves.
+      shapes: those of all batches, small to large.
     """
 
     def __init__(self, setup: preparation.Setup):
         self._data, self._hparams = setup.data, setup.hparams
         self._times_then = self._times()
         limits, seed = setup.hparams.batch_limits, setup.options.random_seed
+        self.shapes = pipeline.bucket_shapes(setup.data, **limits)
         self.batches = iter(pipeline.train_batches(setup.data, **limits, seed=seed))
 
     def pass_over(self, num_batches: int) -> None:
@@ -42,8 +44,7 @@ class TrainingData:
     def remarks(self) -> Iterator[str]:
         """Yield the mean number of real tokens a step, and the number of pairs left out."""
         max_length = self._hparams.max_length
-        shapes = pipeline.bucket_shapes(self._data, **self._hparams.batch_limits)
-        source, target = pipeline.mean_tokens(self._data, shapes, max_length=max_length)
+        source, target = pipeline.mean_tokens(self._data, self.shapes, max_length=max_length)
         yield f"without padding {source:,.0f} source and {target:,.0f} target tokens a step"
         table = self._data.lengths("train")
         if too_long := int(table[lengths.is_too_long(table, max_length), 2].sum()):

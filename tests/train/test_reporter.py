@@ -47,9 +47,9 @@ def test_compiling_has_one_line_and_then_a_number():
     stream = io.StringIO()
     report = reporter.Reporter(None, stream=stream, first_step=0, last_step=3)
     for step in (1, 2, 3):
-        report.compiled(step, f"{step} x 8 tokens", 2.0)
+        report.compiled(step, f"{step} x 8 tokens", 2.0, num_shapes=3)
         report.step(step, loss=3.0, learning_rate=1e-3, tokens=100, seconds=None)
     first, last = stream.getvalue().splitlines()
-    assert first.startswith("step 1: compiled for batches of 1 x 8 tokens in 2.0 s")
+    assert first == "step 1: compiled for batches of 1 x 8 tokens in 2.0 s; 2 more as they come"
     assert last.startswith("step 3/3  loss 3.000")
     assert "3 shapes compiled" in last

@@ -1,5 +1,6 @@
 """One result, whatever the devices: replicas, micro-batches, shapes."""
 
+import collections
 import dataclasses
 
 import keras
@@ -51,7 +52,7 @@ def _trajectory(hparams, **kwargs):
         float(made(batch, step=number, learning_rate=1e-3).loss)
         for number, batch in enumerate(_batches(), start=1)
     ]
-    assert made.traces == 2 or kwargs.get("xla")  # one for each shape
+    assert made.traces == 2  # one for each shape
     return losses, {name: v.numpy() for name, v in model.named_variables().items()}
 
 
@@ -66,7 +67,7 @@ def plain():
         ({}, {"strategy": "mirrored"}),
         ({"max_tokens_per_device": 15}, {}),
         ({"max_tokens_per_device": 15}, {"strategy": "mirrored"}),
-        ({}, {"xla": True}),
+        ({"max_tokens_per_device": 15}, {"xla": True}),
         pytest.param({}, {"strategy": "mirrored", "xla": True}, marks=pytest.mark.slow),
     ],
     ids=str,
@@ -76,6 +77,24 @@ def test_devices_and_micro_batches_change_nothing(plain, changes, kwargs):
     np.testing.assert_allclose(losses, plain[0], atol=1e-5)
     for name, value in weights.items():
         np.testing.assert_allclose(value, plain[1][name], atol=1e-5, err_msg=name)
+
+
+def test_compiling_in_advance_changes_nothing_and_little_stays_outside():
+    made, model = _train_step(TINY, strategy="mirrored", xla=True)
+    state = {**model.named_variables(), **made._adam.slots()}
+    before = {name: variable.numpy() for name, variable in state.items()}
+    batch = next(_batches(1))
+    made.compile(*batch["inputs"].shape, batch["targets"].shape[1])
+    for name, variable in state.items():
+        np.testing.assert_array_equal(variable, before[name], err_msg=name)
+    made(batch, step=1, learning_rate=1e-3)
+    (function,) = made._compiled.values()
+    kinds = collections.Counter(operation.type for operation in function.graph.get_operations())
+    # Two programs a replica, and its part in one sum between them.
+    assert kinds["StatefulPartitionedCall"] == 4
+    assert kinds["CollectiveReduceV2"] == 2
+    inputs = len(function.captured_inputs)
+    assert sum(kinds.values()) - inputs < 100
 
 
 @pytest.mark.parametrize(

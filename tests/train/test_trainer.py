@@ -354,6 +354,15 @@ def test_results_that_are_looked_at_late_change_nothing(tiny_data, tmp_path, mon
     assert not _steps(few)
 
 
+def test_with_xla_all_shapes_are_compiled_before_the_first_step(tiny_data, tmp_path, capsys):
+    flags = ["--xla=on", "--train_steps=2", "--hparams=max_buckets=2", "--eval_frequency=100"]
+    assert tiny_training.train(tiny_data, tmp_path, *flags) == 0
+    lines = re.findall(
+        r"compiled for batches of .* in .* s, (\d of 2 shapes)", capsys.readouterr().err
+    )
+    assert lines == ["1 of 2 shapes", "2 of 2 shapes"]
+
+
 def test_a_full_disk_stops_with_one_line_and_loses_nothing(tiny_data, tmp_path):
     """On a small file system of its own; then, with room, the same command goes on."""
     output = tmp_path / "small"
