@@ -2,10 +2,13 @@
 
 import contextlib
 import ctypes
+import functools
+import importlib.metadata
 import math
 import os
 import pathlib
 import re
+import subprocess
 from collections.abc import Iterator
 
 from t2t_lite import errors
@@ -47,6 +50,42 @@ def keep_freed_memory() -> None:
     if hasattr(library, "gnu_get_libc_version"):
         for parameter, value in ((_ARENA_MAX, 1), (_MMAP_MAX, 0), (_TRIM_THRESHOLD, -1)):
             library.mallopt(parameter, value)
+
+
+@functools.cache
+def gpus() -> list[tuple[str, int]]:
+    """Return the name and the bytes of memory of each GPU that NVIDIA's driver sees."""
+    query = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    try:
+        lines = subprocess.run(
+            query, capture_output=True, text=True, check=True
+        ).stdout.splitlines()
+        cards = (line.rpartition(", ") for line in lines)
+        return [(name, int(mebibytes) * 2**20) for name, _, mebibytes in cards]
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return []
+
+
+def prepare_gpus() -> None:
+    """Set what TensorFlow on GPUs reads from the environment, unless it is set already.
+
+    Call it before TensorFlow is imported. Memory is taken as it is needed, for others may use the
+    card; kernels that CUDA compiles, and the programs that XLA compiles, are kept for later starts.
+    """
+    if not gpus():
+        return
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    os.environ.setdefault("CUDA_CACHE_MAXSIZE", str(1 << 32))  # the largest that CUDA takes
+    flags = os.environ.get("TF_XLA_FLAGS", "")
+    if "persistent_cache_directory" in flags:
+        return
+    with contextlib.suppress(OSError, errors.UserError):  # without a folder nothing is kept
+        device = re.sub(r"\W+", "-", gpus()[0][0])
+        folder = cache_dir() / "xla" / f"{device}-{importlib.metadata.version('tensorflow')}"
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK) and " " not in str(folder):  # the flags end at a space
+            flags = f"{flags} --tf_xla_persistent_cache_directory={folder}"
+            os.environ["TF_XLA_FLAGS"] = flags.strip()
 
 
 def cache_dir() -> pathlib.Path:

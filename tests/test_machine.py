@@ -129,3 +129,30 @@ def test_freed_memory_can_be_kept(kept, few):
     command = [sys.executable, "-c", _FAULTS_OF_A_SECOND_ARRAY, kept]
     faults = int(subprocess.run(command, capture_output=True, check=True).stdout)
     assert (faults < 500) is few  # of 16,384 pages
+
+
+def test_what_is_compiled_for_a_gpu_is_kept_by_its_name(tmp_path, monkeypatch):
+    script = tmp_path / "nvidia-smi"
+    script.write_text("#!/bin/sh\necho 'NVIDIA H200, 143771'\necho 'NVIDIA H200, 143770'\n")
+    script.chmod(0o755)
+    names = "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_CACHE_MAXSIZE", "TF_XLA_FLAGS"
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    machine.gpus.cache_clear()
+    machine.prepare_gpus()
+    assert not set(names) & set(os.environ)  # no GPU here
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    machine.gpus.cache_clear()
+    try:
+        assert machine.gpus() == [("NVIDIA H200", 143771 * 2**20), ("NVIDIA H200", 143770 * 2**20)]
+        monkeypatch.setenv("TF_FORCE_GPU_ALLOW_GROWTH", "false")
+        machine.prepare_gpus()
+        machine.prepare_gpus()
+    finally:
+        machine.gpus.cache_clear()
+    (folder,) = (tmp_path / "t2t-lite" / "xla").iterdir()
+    assert folder.name.startswith("NVIDIA-H200-2.")
+    found = [os.environ.pop(name) for name in names]
+    flag = f"--tf_xla_persistent_cache_directory={folder}"
+    assert found == ["false", str(2**32), flag]

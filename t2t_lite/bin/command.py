@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from absl import flags
 
-from t2t_lite import errors, fields, quiet, registry
+from t2t_lite import errors, fields, machine, quiet, registry
 
 _USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
@@ -46,6 +46,7 @@ def quiet_import() -> Iterator[None]:
     """
     is_first = "tensorflow" not in sys.modules
     if is_first:
+        machine.prepare_gpus()
         gc.disable()
     try:
         with quiet.hidden_stderr():

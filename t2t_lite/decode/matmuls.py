@@ -164,6 +164,11 @@ def has_integers() -> bool:
 
 def require_precision(precision: str) -> None:
     """Raise UserError where this machine cannot compute in a precision."""
+    if precision == "mixed_int8" and tf.config.list_physical_devices("GPU"):
+        raise errors.UserError(
+            "precision=mixed_int8 is for processors: take precision=bfloat16 on a GPU, or "
+            "CUDA_VISIBLE_DEVICES=-1 in the environment for the processor"
+        )
     if precision == "mixed_int8" and not has_integers():
         raise errors.UserError(
             "precision=mixed_int8 needs a processor that multiplies 8-bit integers (AVX512 VNNI, "

@@ -1,7 +1,7 @@
 """Strategy, XLA and precision of a training, and what "auto" means for each."""
 
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import tensorflow as tf
 
@@ -77,6 +77,19 @@ def precision(choice: str) -> str:
     except OSError:
         return "float32"
     return "bfloat16" if "avx512_bf16" in features or "amx_bf16" in features else "float32"
+
+
+def remarks() -> Iterator[str]:
+    """Yield a line where TensorFlow has no kernels for these GPUs: the driver compiles them."""
+    compiled = tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ())
+    for gpu in tf.config.list_physical_devices("GPU")[:1]:
+        details = tf.config.experimental.get_device_details(gpu)
+        name = "".join(map(str, details.get("compute_capability", ())))
+        if name and f"sm_{name}" not in compiled:
+            yield (
+                "TensorFlow has no kernels for this GPU: the first start compiles them, which may "
+                "take minutes, and keeps them in ~/.nv/ComputeCache"
+            )
 
 
 def dtype_policy(precision: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_lite import config, errors
+from t2t_lite import config, errors, machine
 from t2t_lite.data import data_dir
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
@@ -30,6 +30,7 @@ class Setup:
       task: of the problem, with the vocabulary of the data.
       directory: the output_dir.
       run: what the output_dir records.
+      tokens_per_device: `max_tokens_per_device`, on GPUs as their memory allows.
       remarks: lines to show before training.
     """
 
@@ -40,6 +41,7 @@ class Setup:
     run: output_dir.Run
     options: trainer_options.TrainerOptions
     strategy: tf.distribute.Strategy
+    tokens_per_device: int
     remarks: Sequence[str] = ()
 
     @property
@@ -115,7 +117,19 @@ def prepare(
         vocab_size=run.vocab_size,
         workers=devices.num_workers(strategy),
     )
-    remarks = []
+    tokens_per_device, remarks = hparams.max_tokens_per_device, [*devices.remarks()]
+    if (gpus := machine.gpus()) and tf.config.list_physical_devices("GPU"):
+        tokens_per_device = memory.tokens_per_device(
+            hparams,
+            run.vocab_size,
+            replicas=strategy.num_replicas_in_sync,
+            memory=min(size for _, size in gpus),
+        )
+        if tokens_per_device != hparams.max_tokens_per_device:
+            remarks.append(
+                f"each GPU computes at most {tokens_per_device:,} tokens at a time, as its memory "
+                "allows; set max_tokens_per_device for another number"
+            )
     if run.precision == "bfloat16" and devices.precision("auto") != "bfloat16":
         remarks.append(
             "this hardware has no bfloat16: --precision=auto in another --output_dir is faster here"
@@ -128,6 +142,7 @@ def prepare(
         run=run,
         options=options,
         strategy=strategy,
+        tokens_per_device=tokens_per_device,
         remarks=remarks,
     )
 

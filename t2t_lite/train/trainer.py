@@ -61,7 +61,9 @@ class Training:
         self.train_step = steps.TrainStep(
             self.model,
             adam,
-            hparams=setup.hparams,
+            hparams=dataclasses.replace(
+                setup.hparams, max_tokens_per_device=setup.tokens_per_device
+            ),
             strategy=setup.strategy,
             xla=devices.use_xla(setup.options.xla),
             random_seed=setup.options.random_seed,

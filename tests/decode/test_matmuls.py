@@ -131,6 +131,10 @@ def test_a_processor_without_exact_products_is_refused(monkeypatch, wrong):
     monkeypatch.setattr(matmuls.Int8Matmul, "sums", lambda self, codes: exact)
     assert matmuls.has_integers()
     matmuls.require_precision("mixed_int8")
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.config, "list_physical_devices", lambda _: ["GPU:0"])
+        with pytest.raises(errors.UserError, match="is for processors"):
+            matmuls.require_precision("mixed_int8")
     matmuls.has_integers.cache_clear()
     monkeypatch.setattr(matmuls.Int8Matmul, "sums", lambda self, codes: wrong(exact))
     with pytest.raises(errors.UserError, match="take precision=mixed"):

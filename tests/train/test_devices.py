@@ -84,4 +84,6 @@ def test_bfloat16_is_for_gpus_that_multiply_it(monkeypatch, capabilities, expect
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: details)
     monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda one: one)
     assert devices.precision("auto") == expected
+    remarks = [*devices.remarks()]
+    assert bool(remarks) == (capabilities[0] == (9, 0))  # the wheel has kernels up to 8.9
     assert devices.precision("bfloat16") == "bfloat16"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from t2t_lite import config, errors, machine
+from t2t_lite import config, errors, machine, registry
 from t2t_lite.data import pipeline, token_batches
 from t2t_lite.train import cost, describe, memory
 
@@ -31,6 +31,20 @@ def test_memory_by_hand():
     assert batch == 4 * (4 * 276 + 2 * (40 + 2 * 84 + 96))
     parts = dataclasses.replace(hparams, max_tokens_per_device=12)  # two pairs
     assert cost.activation_bytes(parts, 8, **sizes) == batch // 2
+
+
+def test_a_gpu_computes_what_its_memory_holds():
+    hparams = registry.hparams("transformer_base")  # 25,000 tokens a step
+    tokens = [
+        memory.tokens_per_device(hparams, 37_000, replicas=replicas, memory=gib * 2**30)
+        for gib, replicas in ((141, 1), (24, 1), (24, 2), (8, 8), (1, 1))
+    ]
+    assert tokens[0] == tokens[2] == tokens[3] == 0
+    # Under XLA on a processor 25,000 tokens took 19 GiB, beside 1 of weights, gradients, moments.
+    assert 15_000 < tokens[1] < 24_000
+    assert tokens[4] == 1
+    limited = dataclasses.replace(hparams, max_tokens_per_device=9)
+    assert memory.tokens_per_device(limited, 37_000, replicas=1, memory=2**40) == 9
 
 
 def test_a_dev_text_that_no_memory_holds_is_refused(monkeypatch):
