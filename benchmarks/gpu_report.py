@@ -1,11 +1,13 @@
-"""What a GPU does: agreement with the CPU, training, decoding, memory, as a Markdown page.
+"""What a GPU does: training, decoding, memory, agreement with the CPU; JSON and a Markdown page.
 
-  scripts/gpu_report.sh                      # installs, measures for about an hour, writes the page
+  scripts/gpu_report.sh --minutes=4          # the most telling figure first
+  scripts/gpu_report.sh --minutes=60         # goes on where the last call stopped
   python benchmarks/gpu_report.py --small    # the same with tiny models in minutes, GPU or not
 
 Every row is measured in a process of its own, so that one that fails, or runs out of memory, costs
-no other; it stands in the table with the reason. Where a batch does not fit it is computed in
-parts, as --hparams=max_tokens_per_device does, and the row says of how many tokens.
+no other; it stands in the table with the reason, and the next call tries it again. Where a batch
+does not fit it is computed in parts, as --hparams=max_tokens_per_device does, and the row says of
+how many tokens.
 
 Sentences are random ids with lengths like those of news: source lengths are log-normal with a mean
 of 27 tokens, target lengths are 1.05 times as long with some noise. Tokens a second count real
@@ -24,7 +26,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from t2t_lite import config, errors, registry
+from t2t_lite import config, errors, machine, registry
 
 VOCABULARY = 37_000  # Section 5.1
 _CHECKED_STEPS = 20
@@ -43,163 +45,149 @@ _SMALL = {
 }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Row:
-    """One measurement of a training."""
-
-    hparams_set: str
-    precision: str
-    xla: str
-    devices: str = "one_device"
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Write the page; return the exit status: 1 where outputs do not agree with the CPU's."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--small", action="store_true", help="tiny models: to try this script")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of each measurement")
-    parser.add_argument("--shapes", type=int, default=3, help="number of batch shapes")
-    parser.add_argument("--limit", type=float, default=1200.0, help="seconds a row may take")
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu_report.md"))
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin nothing after these")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of each measurement")
+    parser.add_argument("--only", default="", help="rows whose names begin like this")
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("gpu_report"))
     parser.add_argument("--one", help=argparse.SUPPRESS)  # a child's task, as JSON
     flags = parser.parse_args(argv)
+    machine.prepare_gpus()
     if flags.one:
         task = json.loads(flags.one)
-        result = {"check": _check, "train": _train, "machine": _machine}[task.pop("kind")](**task)
-        print("RESULT " + json.dumps(result), flush=True)
+        kinds = {"check": _check, "train": _train, "decode": _decode, "machine": _machine}
+        print("RESULT " + json.dumps(kinds[task.pop("kind")](**task)), flush=True)
         return 0
-    lines: list[str] = []
-    agrees = True
-    for line in _report(flags):
-        lines.append(line)
-        agrees &= "DIFFERS" not in line
-        print(line, flush=True)
-        flags.output.write_text("\n".join(lines) + "\n", "utf-8")  # as far as it is
-    return 0 if agrees else 1
+    end = time.monotonic() + 60 * flags.minutes
+    record, page = flags.output.with_suffix(".json"), flags.output.with_suffix(".md")
+    results = json.loads(record.read_text("utf-8")) if record.exists() else {}
+    results = {name: result for name, result in results.items() if "failure" not in result}
+    results["machine"] = _child({"kind": "machine"}, end)
+    for name, task in _tasks(small=flags.small, several=results["machine"].get("devices", 1) > 1):
+        if name in results or not name.startswith(flags.only):
+            continue
+        if time.monotonic() > end:
+            break
+        task["seconds"] = flags.seconds
+        results[name] = _measured(task, end)
+        print(f"{name}: {json.dumps(results[name])[:300]}", flush=True)
+        record.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        page.write_text("\n".join(_page(results)) + "\n", "utf-8")
+    lines = list(_page(results))
+    print("\n".join(lines))
+    return int(any("DIFFERS" in line for line in lines))
 
 
-def _report(flags: argparse.Namespace) -> Iterator[str]:
-    """Yield the lines of the page as they are measured."""
-    machine = _child({"kind": "machine"}, flags.limit)
-    yield "# GPU report of t2t-lite"
-    yield ""
-    yield from (f"- {name}: {value}" for name, value in machine.items())
-    yield ""
-    yield "## Agreement with the CPU"
-    yield ""
-    yield f"The same weights, inputs and {_CHECKED_STEPS} updates without dropout, on both."
-    yield ""
-    yield "| products | XLA | logits differ by | losses differ by | greedy outputs equal | |"
-    yield "|---|---|---|---|---|---|"
-    task = {"kind": "check", "small": flags.small}
-    expected = _child({**task, "products": "float32", "xla": False}, flags.limit, cpu=True)
-    for products, xla in itertools.product(_BOUNDS, (False, True)):
-        found = _child({**task, "products": products, "xla": xla}, flags.limit)
-        cells = _agreement(expected, found, products)
-        yield f"| {products} | {'on' if xla else 'off'} | {cells} |"
-    yield ""
-    yield "## Training"
-    yield ""
-    yield (
-        "| set | devices | precision | XLA | ms a step | real tokens/s | fill | "
-        "tokens at a time | peak memory, GiB | s to compile |"
-    )
-    yield "|" + "---|" * 10
-    for row in _rows(several=machine["devices"] > 1, small=flags.small):
-        yield _training_line(row, flags)
-    yield ""
-    yield "## Decoding"
-    yield ""
-    yield "Beam 4, 64 sentences of 32 tokens, outputs of 32 tokens, in graph mode as exports run."
-    yield ""
-    yield "| set | precision | target tokens/s | ms a position | s for the first call |"
-    yield "|---|---|---|---|---|"
-    for name, precision in itertools.product(_sets(flags.small), ("float32", "bfloat16")):
-        yield _decoding_line(name, precision, flags)
+def _tasks(*, small: bool, several: bool) -> Iterator[tuple[str, dict]]:
+    """Yield the rows by name, the most telling first."""
 
+    def train(size: str, precision: str, xla: str, devices: str = "one_device", shapes: int = 1):
+        name = f"train {size} {devices} {precision} xla={xla} shapes={shapes}"
+        return name, {
+            "kind": "train", "size": size, "precision": precision, "xla": xla,
+            "strategy": devices, "shapes": shapes, "small": small,
+        }  # fmt: skip
 
-def _sets(small: bool) -> tuple[str, ...]:
-    return ("transformer_base",) if small else ("transformer_base", "transformer_big")
-
-
-def _rows(*, several: bool, small: bool) -> Iterator[Row]:
-    for name, precision, xla in itertools.product(
-        _sets(small), ("bfloat16", "float32"), ("on", "off")
-    ):
-        yield Row(hparams_set=name, precision=precision, xla=xla)
+    yield train("base", "bfloat16", "on")
     if several:
-        for name in _sets(small):
-            row = Row(hparams_set=name, precision="bfloat16", xla="on")
-            yield dataclasses.replace(row, devices="mirrored")
+        yield train("base", "bfloat16", "on", "mirrored")
+        yield train("big", "bfloat16", "on", "mirrored")
+    yield train("big", "bfloat16", "on")
+    yield train("base", "float32", "on")
+    yield train("base", "bfloat16", "off")
+    for precision in ("bfloat16", "float32"):
+        yield f"decode base {precision}", {"kind": "decode", "precision": precision, "small": small}
+    for products, xla in [("cpu", False), *itertools.product(_BOUNDS, (True, False))]:
+        task = {"kind": "check", "products": products, "xla": xla, "small": small}
+        yield f"check {products} xla={'on' if xla else 'off'}", task
+    yield train("base", "bfloat16", "on", shapes=3)
+    yield train("big", "float32", "on")
+    yield train("big", "bfloat16", "off")
 
 
-def _training_line(row: Row, flags: argparse.Namespace) -> str:
-    task = {
-        "kind": "train",
-        "row": dataclasses.asdict(row),
-        "small": flags.small,
-        "seconds": flags.seconds,
-        "shapes": flags.shapes,
-    }
-    head = f"| {row.hparams_set} | {row.devices} | {row.precision} | {row.xla} | "
-    tokens = 512 if flags.small else 25_000
+def _measured(task: dict, end: float) -> dict:
+    """Return a row's result; where memory is too small, that of a batch in parts."""
+    if task["kind"] != "train":
+        return _child(task, end)
+    tokens, result = 512 if task["small"] else 25_000, {}
     for parts in (1, 2, 4, 8, 16):
         at_a_time = -(-tokens // parts)
-        found = _child({**task, "batch_tokens": tokens, "at_a_time": at_a_time}, flags.limit)
-        if "out of memory" not in found.get("failure", ""):
+        result = _child({**task, "batch_tokens": tokens, "at_a_time": at_a_time}, end)
+        result["at_a_time"] = at_a_time
+        if "out of memory" not in result.get("failure", ""):
             break
-    if "failure" in found:
-        return f"{head}{found['failure']} | | | | | |"
-    return (
-        f"{head}{found['milliseconds']:,.1f} | {found['tokens_per_second']:,.0f} | "
-        f"{found['fill']:.0%} | {at_a_time:,} | "
-        f"{found['memory']} | {found['compile_seconds']:.1f} for {found['shapes']} shapes |"
-    )
+    return result
 
 
-def _decoding_line(name: str, precision: str, flags: argparse.Namespace) -> str:
-    script = pathlib.Path(__file__).with_name("decode.py")
-    command = [sys.executable, str(script), f"--precision={precision}", "--workers=1"]
-    if not flags.small:
-        command += [f"--hparams_set={name}", f"--vocab_size={VOCABULARY}", "--batch=64"]
-    found = _result(command, flags.limit)
-    if "failure" in found:
-        return f"| {name} | {precision} | {found['failure']} | | |"
-    return (
-        f"| {name if not flags.small else 'workload D'} | {precision} | {found['tok_s']:,} | "
-        f"{found['median_s'] * 1e3 / 32:.2f} | {found['first_call_s']:.1f} |"
-    )
+def _page(results: dict) -> Iterator[str]:
+    """Yield the lines of the page."""
+    yield "# GPU report of t2t-lite"
+    yield ""
+    yield from (f"- {name}: {value}" for name, value in results["machine"].items())
+    for title, columns, cells in (
+        (
+            "train",
+            "ms a step | real tokens/s | fill | tokens at a time | peak memory, GiB | s to compile",
+            lambda found: (
+                f"{found['milliseconds']:,.1f} | {found['tokens_per_second']:,.0f} | "
+                f"{found['fill']:.0%} | {found['at_a_time']:,} | {found['memory']} | "
+                f"{found['compile_seconds']:.1f} for {found['shapes']} shapes"
+            ),
+        ),
+        (
+            "decode",  # beam 4, 64 sentences of 32 tokens, outputs of 32 tokens
+            "target tokens/s | ms a position | s for the first call",
+            lambda found: (
+                f"{found['tok_s']:,} | {found['median_s'] * 1e3 / 32:.2f} | "
+                f"{found['first_call_s']:.1f}"
+            ),
+        ),
+        (
+            "check",  # the same weights, inputs and updates without dropout as on the CPU
+            "logits differ by | losses differ by | greedy outputs equal |",
+            lambda found: _agreement(results, found),
+        ),
+    ):
+        yield from ("", f"| {title} | {columns} |", "|---" * (columns.count("|") + 2) + "|")
+        for name, found in results.items():
+            if name.startswith(title):
+                row = found["failure"] if "failure" in found else cells(found)
+                verdict = "DIFFERS: " if title == "check" and "failure" in found else ""
+                yield f"| {name.removeprefix(title + ' ')} | {verdict}{row} |"
 
 
-def _agreement(expected: dict, found: dict, products: str) -> str:
-    """Return a line's cells after the first two."""
-    for one in (expected, found):
-        if "failure" in one:
-            return f"DIFFERS: {one['failure']} | | | "
+def _agreement(results: dict, found: dict) -> str:
+    """Return a row's cells: how far a check is from the CPU's."""
     import numpy as np
 
+    expected = results.get("check cpu xla=off", {})
+    if "logits" not in expected or found is expected:
+        return "the CPU's | | |"
     logits = float(np.abs(np.subtract(expected["logits"], found["logits"])).max())
     losses = float(np.abs(np.subtract(expected["losses"], found["losses"])).max())
     pairs = list(zip(expected["outputs"], found["outputs"]))
     equal = f"{np.mean([a == b for a, b in pairs]):.0%}" if pairs else "not compared"
-    bounds = _BOUNDS[products]
+    bounds = _BOUNDS[found["products"]]
     # A comparison with NaN is false: that is no agreement.
     verdict = "agrees" if logits <= bounds[0] and losses <= bounds[1] else "DIFFERS"
     return f"{logits:.1e} | {losses:.1e} | {equal} | {verdict}"
 
 
-def _child(task: dict, limit: float, *, cpu: bool = False) -> dict:
+def _child(task: dict, end: float) -> dict:
     """Return what this program finds out in a process of its own, on the CPU alone if asked."""
     environment = dict(os.environ, TF_CPP_MIN_LOG_LEVEL="3")
-    if cpu:
+    if task.get("products") == "cpu":
         environment["CUDA_VISIBLE_DEVICES"] = "-1"
     command = [sys.executable, __file__, f"--one={json.dumps(task)}"]
-    return _result(command, limit, environment)
+    return _result(command, max(end - time.monotonic(), 60), environment)
 
 
-def _result(command: list[str], limit: float, environment: dict | None = None) -> dict:
+def _result(command: list[str], limit: float, environment: dict) -> dict:
     """Return the RESULT of a command, or {"failure": why there is none}."""
     try:
         done = subprocess.run(
@@ -249,7 +237,20 @@ def _machine() -> dict:
     return found
 
 
-def _check(small: bool, products: str, xla: bool) -> dict:
+def _decode(small: bool, precision: str, seconds: float) -> dict:
+    """Return what decode.py measures: beam 4, outputs of 32 tokens, as exports run."""
+    del seconds
+    command = [str(pathlib.Path(__file__).with_name("decode.py")), f"--precision={precision}"]
+    if not small:
+        sizes = "--hparams_set=transformer_base", f"--vocab_size={VOCABULARY}", "--batch=64"
+        command += ["--workers=1", *sizes]
+    result = _result([sys.executable, *command], 600, dict(os.environ))
+    if "failure" in result:
+        raise RuntimeError(result["failure"])
+    return result
+
+
+def _check(small: bool, products: str, xla: bool, seconds: float) -> dict:
     """Return logits, losses and outputs of a model whose weights NumPy has drawn."""
     import numpy as np
     import tensorflow as tf
@@ -258,6 +259,7 @@ def _check(small: bool, products: str, xla: bool) -> dict:
     from t2t_lite.model import transformer
     from t2t_lite.train import devices, optimizer, step
 
+    del seconds
     tf.config.experimental.enable_tensor_float_32_execution(products == "tf32")
     sizes = _SMALL if small else {"num_encoder_layers": 3, "num_decoder_layers": 3}
     hparams = dataclasses.replace(registry.hparams("transformer_base"), **sizes, dropout=0.0)
@@ -299,11 +301,20 @@ def _check(small: bool, products: str, xla: bool) -> dict:
         for number in range(1, _CHECKED_STEPS + 1)
     ]
     logits = tf.cast(logits, tf.float32).numpy()[:, :, ::50].tolist()
-    return {"logits": logits, "losses": losses, "outputs": outputs}
+    return {"products": products, "logits": logits, "losses": losses, "outputs": outputs}
 
 
 def _train(
-    row: dict, small: bool, seconds: float, shapes: int, batch_tokens: int, at_a_time: int
+    *,
+    size: str,
+    precision: str,
+    xla: str,
+    strategy: str,
+    shapes: int,
+    small: bool,
+    seconds: float,
+    batch_tokens: int,
+    at_a_time: int,
 ) -> dict:
     """Return what a training's steps take, compilation apart."""
     import tensorflow as tf
@@ -311,24 +322,23 @@ def _train(
     from t2t_lite.model import transformer
     from t2t_lite.train import devices, optimizer, step, throughput
 
-    row_ = Row(**row)
     hparams = dataclasses.replace(
-        registry.hparams(row_.hparams_set),
+        registry.hparams(f"transformer_{size}"),
         **(_SMALL if small else {}),
         batch_tokens=batch_tokens,
         max_tokens_per_device=at_a_time if at_a_time < batch_tokens else 0,
     )
-    strategy = devices.strategy(row_.devices)
-    with strategy.scope():
-        policy = devices.dtype_policy(row_.precision)
+    distributed = devices.strategy(strategy)
+    with distributed.scope():
+        policy = devices.dtype_policy(precision)
         model = transformer.Transformer(hparams, 1000 if small else VOCABULARY, dtype=policy)
         adam = optimizer.Adam(model.named_variables(), beta1=0.9, beta2=0.98, epsilon=1e-9)
     train_step = step.TrainStep(
         model,
         adam,
         hparams=hparams,
-        strategy=strategy,
-        xla=devices.use_xla(row_.xla),
+        strategy=distributed,
+        xla=devices.use_xla(xla),
         random_seed=1,
     )
     batches = _batches(hparams, shapes)
