@@ -11,16 +11,18 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from unittest import mock
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import tiny_training
 
 from t2t_lite import errors, registry
 from t2t_lite.data import buckets, data_dir, manifest, shards
 from t2t_lite.run import checkpoint, output_dir
-from t2t_lite.train import devices, evaluator
+from t2t_lite.train import devices, evaluator, results, step
 from t2t_lite.train import trainer as trainers
 
 
@@ -352,6 +354,24 @@ def test_results_that_are_looked_at_late_change_nothing(tiny_data, tmp_path, mon
     expected = {f"not-finite-{step}.txt" for step, *_ in skipped[:4]}
     assert {path.name for path in few.glob("not-finite-*.txt")} == expected
     assert not _steps(few)
+
+
+def test_workers_that_read_at_different_times_stop_with_the_same_step(monkeypatch):
+    monkeypatch.setattr(devices, "steps_between_fetches", lambda: 10)
+    batch = {side: tf.ones([1, 1], tf.int32) for side in ("inputs", "targets")}
+    ends = []
+    for reads_early in (False, True):
+        report = types.SimpleNamespace(step=lambda *_, **__: None)
+        made = results.Results(None, report)  # pyright: ignore[reportArgumentType]
+        for number in range(1, 41):
+            result = step.StepResult(tf.constant([1.0, 1.0, 1.0, number == 13]))
+            made.add(results.Update(number, batch, 1e-3, result, 0.1))
+            if reads_early and number % 7 == 0:  # as at an evaluation, which only the chief makes
+                made.read()
+            if made.stop_at(number):
+                ends.append(number)
+                break
+    assert ends == [30, 30]
 
 
 def test_with_xla_all_shapes_are_compiled_before_the_first_step(tiny_data, tmp_path, capsys):
