@@ -169,6 +169,7 @@ class _Settings(NamedTuple):
     emittable: candidates.EmittableIds
     grammar: Grammar | None
     has_prefix: bool
+    num_wanted: tf.Tensor | None = None  # of the K: the others need not be final
 
     @property
     def num_beams(self) -> int:
@@ -268,14 +269,16 @@ def search_in_room(
     emittable: candidates.EmittableIds,
     max_lengths: tf.Tensor,
     prefix_ids: tf.Tensor | None = None,
+    num_wanted: tf.Tensor | None = None,
 ) -> tuple[Hypotheses, tf.Tensor]:
     """Search with room for T = `room` tokens from the start, so that all sizes are static.
 
     The steps are those of `search`. Returns the best outputs and [B], whether the room was enough:
     if not, the search was cut off before its end, and needs more room. `max_lengths` may exceed the
-    room. Other arguments are as for `search`; all have static shapes.
+    room. A search ends when the best `num_wanted` outputs are certain (a scalar; default: all).
+    Other arguments are as for `search`; all have static shapes.
     """
-    settings = _Settings(decoder, options, emittable, None, prefix_ids is not None)
+    settings = _Settings(decoder, options, emittable, None, prefix_ids is not None, num_wanted)
     sentences = _sentences(max_lengths, prefix_ids, None)
     batch_size = max_lengths.shape[0]
     no_times = tf.zeros([batch_size, settings.num_beams, 0], tf.int32)
@@ -514,7 +517,10 @@ def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) ->
         length_penalty(sentences.max_lengths, settings.options),
         length_penalty(beams.lengths + 1, settings.options),
     )
-    can_improve = best_alive / largest_penalty > beams.finished_scores[:, -1]
+    worst = beams.finished_scores[:, -1]
+    if settings.num_wanted is not None:
+        worst = tf.gather(beams.finished_scores, settings.num_wanted - 1, axis=1)
+    can_improve = best_alive / largest_penalty > worst
     if settings.options.early_stop:
         can_improve = ~_exists(beams.finished_scores[:, -1])
     return can_improve & _exists(best_alive) & (beams.lengths < sentences.max_lengths)

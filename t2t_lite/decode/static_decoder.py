@@ -20,10 +20,13 @@ class StaticDecoder(cached_decoder.CachedDecoder):
         """Return the initial state with room for num_steps times."""
         num_slots = int(tf.get_static_value(num_steps)) * self.beam_size
         batch_size, num_heads = ancestry.shape[0], self.hparams.num_heads
+        # No bias is positive. A zero that only running tells keeps the file of a model free of
+        # constants as large as the caches.
+        zero = tf.cast(state.memory_bias[0, 0, 0, 0] > 0, self.dtype)
         caches = tuple(
             KeysValues(
-                tf.zeros([batch_size, num_heads, self.hparams.d_k, num_slots], self.dtype),
-                tf.zeros([batch_size, num_heads, num_slots, self.hparams.d_v], self.dtype),
+                tf.fill([batch_size, num_heads, self.hparams.d_k, num_slots], zero),
+                tf.fill([batch_size, num_heads, num_slots, self.hparams.d_v], zero),
             )
             for _ in state.caches
         )

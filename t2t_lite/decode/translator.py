@@ -354,10 +354,7 @@ class Translator:
           recorder: gets the steps of the search of one sentence.
         """
         decoder = self._decoder()
-        max_lengths = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32)
-        max_lengths += self.options.extra_length
-        if prefix_ids is not None:
-            max_lengths += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
+        max_lengths = self.max_lengths(inputs, prefix_ids)
         grammar_state = ()
         if self.grammar:
             num_words = self.grammar.count_words(inputs)
@@ -375,6 +372,13 @@ class Translator:
             grammar_state=grammar_state,
             recorder=recorder,
         )
+
+    def max_lengths(self, inputs: tf.Tensor, prefix_ids: tf.Tensor | None) -> tf.Tensor:
+        """Return the length limits [B] of outputs, EOS included; arguments are as for `search`."""
+        limits = tf.math.count_nonzero(inputs, axis=1, dtype=tf.int32) + self.options.extra_length
+        if prefix_ids is not None:
+            limits += tf.math.count_nonzero(prefix_ids, axis=1, dtype=tf.int32)
+        return limits
 
 
 class _Input(NamedTuple):

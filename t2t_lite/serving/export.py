@@ -1,4 +1,4 @@
-"""A training run as a SavedModel that takes text and returns text.
+"""A training run as a SavedModel that takes text and returns text; or as a LiteRT model (see lite).
 
     export_dir/1/saved_model.pb, variables/
                  batching_params.pbtxt                     how a server gathers requests
@@ -15,17 +15,18 @@ import os
 import pathlib
 import secrets
 import shutil
-from typing import Any
+from typing import Any, Literal
 
 import tensorflow as tf
 
 from t2t_lite import errors, locks, quiet
-from t2t_lite.decode import options, translator
+from t2t_lite.decode import litert, options, translator
 from t2t_lite.run import output_dir as output_dirs
 from t2t_lite.run import plain_paths
-from t2t_lite.serving import exported, signatures, warmup
+from t2t_lite.serving import exported, lite, signatures, warmup
 from t2t_lite.text import text_files
 
+Format = Literal["saved_model", "litert"]
 BATCHING_FILE = "batching_params.pbtxt"
 MAX_ROWS = 1024  # of a request, and of a batch that a server makes of several requests
 # Read by tensorflow_model_server --enable_batching --enable_per_model_batching_parameters.
@@ -52,6 +53,8 @@ def export(
     export_dir: str | os.PathLike[str],
     *,
     checkpoint_path: str | None = None,
+    format: Format = "saved_model",
+    weights: litert.Weights = "float32",
     **changes: Any,
 ) -> pathlib.Path:
     """Write the next version of a trained model and return its folder.
@@ -60,6 +63,8 @@ def export(
       output_dir: of the training run.
       export_dir: a folder of versions; made if missing.
       checkpoint_path: as for Translator.from_output_dir.
+      format: "saved_model" or "litert".
+      weights: how a LiteRT model stores them; see litert.convert.
       **changes: decoding options, fixed in the export.
 
     Raises:
@@ -81,7 +86,10 @@ def export(
     temporary = export_dir / f"{_INCOMPLETE}{os.getpid()}-{secrets.token_hex(4)}"
     with locks.only_one(temporary.with_suffix(".lock")):
         try:
-            _save(model, temporary, problem=output.run.problem)
+            if format == "litert":
+                lite.save(model, temporary, problem=output.run.problem, weights=weights)
+            else:
+                _save(model, temporary, problem=output.run.problem)
             return _publish(temporary, export_dir)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
