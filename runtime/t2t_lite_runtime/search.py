@@ -90,6 +90,7 @@ class Searcher:
 
     def _new(self) -> dict[tuple[int, int], Any]:
         model = litert.Interpreter(model_path=str(self._path), num_threads=self._num_threads)
+        model.allocate_tensors()  # prints here, not in the first search
         names = (re.fullmatch(r"search_(\d+)_(\d+)", name) for name in model.get_signature_list())
         return {
             (int(name[1]), int(name[2])): model.get_signature_runner(name[0])

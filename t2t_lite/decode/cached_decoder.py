@@ -71,6 +71,8 @@ class CachedDecoder:
       may_round: whether logits may be RoundedLogits; else they are float32.
     """
 
+    folds_memory = True  # of a batch that is one sentence
+
     def __init__(
         self,
         model: transformer.Transformer,
@@ -134,7 +136,8 @@ class CachedDecoder:
             words = Words(encoded.mask.numbers, passes=tf.zeros([batch_size, 0], tf.bool))
             mask = encoded.mask.mask
         memory_bias = attention.mask_bias(mask)
-        if inputs.shape[0] == 1 and hparams.attention_function != "additive":
+        can_fold = inputs.shape[0] == 1 and hparams.attention_function != "additive"
+        if self.folds_memory and can_fold:
             pairs = zip(self.folded, memories)
             memories = [folded.memory(*memory, memory_bias) for folded, memory in pairs]
         return State(

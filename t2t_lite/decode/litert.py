@@ -9,10 +9,12 @@ import dataclasses
 import tempfile
 from typing import Literal
 
+import keras
 import tensorflow as tf
 
 from t2t_lite import errors, quiet
 from t2t_lite.decode import beam_search, static_decoder, translator
+from t2t_lite.model import embedding
 
 Weights = Literal["float32", "float16", "int8"]
 # Source lengths: with more than these, less would be padding, but a file takes longer to make.
@@ -56,19 +58,21 @@ def convert(
     prefix = model.vocabulary.targets.encode(options.prefix)
     prefix_ids = tf.constant([prefix], tf.int32) if prefix else None
     decoder = static_decoder.StaticDecoder(model.models[0], beam_search.num_beams(options))
+    look_up = _RoundedRows() if weights == "int8" else embedding.lookup
 
     def function(source: int, room: int):
         def search(ids: tf.Tensor, num_wanted: tf.Tensor) -> dict[str, tf.Tensor]:
-            found, is_done = beam_search.search_in_room(
-                decoder,
-                decoder.encode(ids),
-                options,
-                room=room,
-                emittable=model.emittable,
-                max_lengths=model.max_lengths(ids, prefix_ids),
-                prefix_ids=prefix_ids,
-                num_wanted=num_wanted,
-            )
+            with embedding.looking_up_by(look_up):
+                found, is_done = beam_search.search_in_room(
+                    decoder,
+                    decoder.encode(ids),
+                    options,
+                    room=room,
+                    emittable=model.emittable,
+                    max_lengths=model.max_lengths(ids, prefix_ids),
+                    prefix_ids=prefix_ids,
+                    num_wanted=num_wanted,
+                )
             return {**found._asdict(), "done": is_done}
 
         specs = [
@@ -91,6 +95,27 @@ def convert(
         if weights == "float16":
             converter.target_spec.supported_types = [tf.float16]
         return converter.convert()
+
+
+class _RoundedRows:
+    """Looks rows of embeddings up in 8-bit integers.
+
+    The converter rounds the weights of matmuls only. It would make floats of a whole embedding at
+    the start of every search, and copy them at every step.
+    """
+
+    def __init__(self):
+        self._tables: dict[str, tuple[tf.Tensor, tf.Tensor]] = {}
+
+    def __call__(self, matrix: keras.Variable, ids: tf.Tensor) -> tf.Tensor:
+        if matrix.path not in self._tables:
+            with tf.init_scope():
+                rows = tf.convert_to_tensor(matrix)
+                largest = tf.reduce_max(tf.abs(rows), axis=1, keepdims=True)
+                scales = tf.where(largest > 0, largest, 1) / 127
+                self._tables[matrix.path] = tf.cast(tf.round(rows / scales), tf.int8), scales
+        rows, scales = self._tables[matrix.path]
+        return tf.cast(tf.gather(rows, ids), tf.float32) * tf.gather(scales, ids)
 
 
 def check(model: translator.Translator) -> None:

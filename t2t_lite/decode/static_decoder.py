@@ -13,8 +13,12 @@ from t2t_lite.decode.cached_decoder import KeysValues, State
 class StaticDecoder(cached_decoder.CachedDecoder):
     """A CachedDecoder whose caches hold the slots of all times, in their order.
 
-    Keys lie transposed, [B, H, d_k, C], so that queries times keys is a plain product.
+    Keys lie transposed, [B, H, d_k, C], so that queries times keys is a plain product. Memory is not
+    folded: in LiteRT a product costs little more than the numbers that it reads, and a loop copies
+    what it reads from outside at every step.
     """
+
+    folds_memory = False
 
     def grow(self, state: State, ancestry: tf.Tensor, num_steps: tf.Tensor) -> State:
         """Return the initial state with room for num_steps times."""

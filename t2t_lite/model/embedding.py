@@ -3,6 +3,10 @@
 Shapes: V rows (the vocabulary, rounded up), D d_model.
 """
 
+import contextlib
+import contextvars
+from collections.abc import Callable, Iterator
+
 import keras
 import tensorflow as tf
 
@@ -35,7 +39,7 @@ class SharedEmbedding(keras.layers.Layer):
     def call(self, ids):
         """Map ids [...] to float32 vectors [..., D]."""
         ids = tf.cast(ids, tf.int32)  # int64 as well, as Keras' Embedding takes them
-        rows = lookup(tf.convert_to_tensor(self.matrix), ids)
+        rows = _look_up.get()(self.matrix, ids)
         not_pad = tf.cast(tf.not_equal(ids, vocabulary.PAD_ID), tf.float32)[..., None]
         return tf.cast(rows, tf.float32) * (not_pad * self.d_model**0.5)
 
@@ -119,8 +123,28 @@ class Logits(keras.layers.Layer):
         return (*input_shape[:-1], self.embedding.num_rows)
 
 
+def lookup(matrix: keras.Variable, ids: tf.Tensor) -> tf.Tensor:
+    """Return the rows [..., D] of ids [...] in a matrix [V, D]."""
+    return _gather(tf.convert_to_tensor(matrix), ids)
+
+
+LookUp = Callable[[keras.Variable, tf.Tensor], tf.Tensor]
+_look_up: contextvars.ContextVar[LookUp] = contextvars.ContextVar("look_up", default=lookup)
+
+
+@contextlib.contextmanager
+def looking_up_by(function: LookUp) -> Iterator[None]:
+    """Let the embeddings that are called in this context look rows up by `function`, not `lookup`:
+    see linear.projecting_by."""
+    token = _look_up.set(function)
+    try:
+        yield
+    finally:
+        _look_up.reset(token)
+
+
 @tf.custom_gradient
-def lookup(matrix: tf.Tensor, ids: tf.Tensor):
+def _gather(matrix: tf.Tensor, ids: tf.Tensor):
     """Return matrix[ids], with a dense gradient.
 
     The matrix also has the softmax's dense gradient, so a sparse one would be made dense anyway,
