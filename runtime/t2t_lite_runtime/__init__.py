@@ -6,6 +6,7 @@ model = t2t_lite_runtime.load("export")
 model.translate(["A dog runs."])[0].text
 """
 
-from t2t_lite_runtime.translator import Hypothesis, Translation, Translator, UserError, load
+from t2t_lite_runtime.errors import UserError
+from t2t_lite_runtime.translator import Hypothesis, Translation, Translator, load
 
 __all__ = ["Hypothesis", "Translation", "Translator", "UserError", "load"]

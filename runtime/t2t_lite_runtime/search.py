@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from ai_edge_litert import interpreter as litert
 
+_SMALL = 60_000_000  # bytes of a model
+
 
 class Outputs(NamedTuple):
     """The K outputs of a search, best first: ids [K, T] end where `lengths` [K] says.
@@ -33,6 +35,19 @@ class Outputs(NamedTuple):
     scores: np.ndarray
     lengths: np.ndarray
     finished: np.ndarray
+
+
+def threads_for(num_bytes: int, most: int | None = None) -> int:
+    """Return how many threads one search is best run with: a small model's operations are too short
+    to be divided."""
+    if num_bytes < _SMALL:
+        return 1
+    return most or cores()
+
+
+def cores() -> int:
+    """Return the processor's cores, at most 4."""
+    return min(len(os.sched_getaffinity(0)), 4)
 
 
 class Searcher:

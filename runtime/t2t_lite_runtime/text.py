@@ -6,8 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import sentencepiece
 
+from t2t_lite_runtime import errors
+
 PAD_ID, EOS_ID, UNK_ID = 0, 1, 2
 _SPACE = "\u2581"  # SentencePiece's sign for a space
+_LABEL = re.compile(r">>[^<> ]+<<")  # of a target language
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -24,9 +27,25 @@ class Vocabulary:
         self._processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
         self._pieces = pieces
         self._ids = {piece: i for i, piece in enumerate(pieces or ()) if i}
+        self.labels = {piece: i for piece, i in self._ids.items() if _LABEL.fullmatch(piece)}
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of a text, without EOS."""
+    def encode(self, text: str, label: str = "") -> list[int]:
+        """Return the ids of a text, without EOS.
+
+        A text may begin with the label of a target language, ">>deu<<", where the vocabulary has
+        labels; one that has none gets `label`. Raises UserError for an unknown one.
+        """
+        if not self.labels:
+            return self._cut(text)
+        match = _LABEL.match(text)
+        label = match[0] if match else label
+        if label and label not in self.labels:
+            known = ", ".join(sorted(self.labels))
+            raise errors.UserError(f"the model has no target language {label}, but {known}")
+        ids = self._cut(text[match.end() :] if match else text)
+        return [self.labels[label], *ids] if label else ids
+
+    def _cut(self, text: str) -> list[int]:
         # Lone surrogates are not text. One text at a time: of a list SentencePiece starts threads.
         if self._pieces is None:
             return self._processor.Encode(_SURROGATES.sub("\ufffd", text), out_type=int)

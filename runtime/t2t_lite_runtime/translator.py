@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from t2t_lite_runtime import search, text
+from t2t_lite_runtime.errors import UserError
 
 MODEL_FILE = "model.tflite"
 RECORD_FILE = "manifest.json"
-
-
-class UserError(ValueError):
-    """A user's mistake: the message says what was expected, what came and what to do."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,8 +58,8 @@ class Translator:
 
     Args:
       path: the version's folder.
-      num_threads: that work at a time: on one text, or on that many texts one each. Default: the
-        processor's cores, at most 4.
+      num_threads: that work at a time: together on one text of a large model, on a text each of a
+        small one. Default: the processor's cores, at most 4.
 
     Attributes:
       path: the version's folder.
@@ -71,14 +68,18 @@ class Translator:
 
     def __init__(self, path: pathlib.Path, num_threads: int | None = None):
         self.path, self.record = path, _record(path)
-        self._num_threads = num_threads or min(len(os.sched_getaffinity(0)), 4)
+        num_threads = num_threads or search.cores()
         self._options: dict[str, Any] = self.record["options"]
         sides = self.record["vocabularies"]
         self._source, self._target = (
             text.Vocabulary(path / side["model"], side.get("pieces"))
             for side in (sides["source"], sides.get("target", sides["source"]))
         )
-        self._search = search.Searcher(path / MODEL_FILE)
+        model = path / MODEL_FILE
+        threads = search.threads_for(model.stat().st_size, num_threads)
+        self._search = search.Searcher(model, threads)
+        self._num_at_a_time = max(num_threads // threads, 1)
+        self._label: str = self.record["label"]
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:
         """Return the translation of each text, with the best hypothesis."""
@@ -93,14 +94,14 @@ class Translator:
             raise TypeError("expected a list of texts, got one text")
         if len(texts) < 2:
             return [self._translate(each, num_wanted) for each in texts]
-        with concurrent.futures.ThreadPoolExecutor(self._num_threads) as pool:
+        with concurrent.futures.ThreadPoolExecutor(self._num_at_a_time) as pool:
             return list(pool.map(self._translate, texts, [num_wanted] * len(texts)))
 
     def _translate(self, given: str, num_wanted: int) -> Translation:
         cut = self._cut(given)
         if not cut.strip():
             return _BLANK
-        ids = self._source.encode(cut)
+        ids = self._source.encode(cut, self._label)
         room = self._options["max_source_length"] - 1
         found = self._search([*ids[:room], text.EOS_ID], num_wanted)
         hypotheses = [

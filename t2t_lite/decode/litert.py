@@ -7,14 +7,17 @@ source and output; they share their weights. See t2t_lite_runtime.search, which 
 
 import dataclasses
 import tempfile
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import keras
 import tensorflow as tf
 
 from t2t_lite import errors, quiet
-from t2t_lite.decode import beam_search, static_decoder, translator
+from t2t_lite.decode import beam_search, static_decoder
 from t2t_lite.model import embedding
+
+if TYPE_CHECKING:
+    from t2t_lite.decode import translator
 
 Weights = Literal["float32", "float16", "int8"]
 # Source lengths: with more than these, less would be padding, but a file takes longer to make.
@@ -36,7 +39,7 @@ def sizes(longest_source: int, extra_length: int) -> list[tuple[int, int]]:
 
 
 def convert(
-    model: translator.Translator,
+    model: "translator.Translator",
     *,
     longest_source: int,
     num_kept: int,
@@ -118,16 +121,20 @@ class _RoundedRows:
         return tf.cast(tf.gather(rows, ids), tf.float32) * tf.gather(scales, ids)
 
 
-def check(model: translator.Translator) -> None:
+def check(model: "translator.Translator") -> None:
     """Raise UserError for what this search does not do."""
-    mistakes = {
+    if reason := mistake(model):
+        raise errors.UserError(reason)
+
+
+def mistake(model: "translator.Translator") -> str | None:
+    """Return why a translator cannot be converted, None where it can."""
+    for what, is_it in {
         "a parser": model.grammar is not None,
         "an ensemble": len(model.models) > 1,
         "sampling": model.options.sampling,
-        "a precision other than float32 (see how weights are stored)": (
-            model.options.precision != "float32"
-        ),
-    }
-    for mistake, is_one in mistakes.items():
-        if is_one:
-            raise errors.UserError(f"LiteRT searches with one model and beams; not with {mistake}")
+        f"precision {model.options.precision}": model.options.precision != "float32",
+    }.items():
+        if is_it:
+            return f"LiteRT searches with one model, by beams, in float32; not with {what}"
+    return None

@@ -13,9 +13,9 @@ from t2t_lite.decode.cached_decoder import KeysValues, State
 class StaticDecoder(cached_decoder.CachedDecoder):
     """A CachedDecoder whose caches hold the slots of all times, in their order.
 
-    Keys lie transposed, [B, H, d_k, C], so that queries times keys is a plain product. Memory is not
-    folded: in LiteRT a product costs little more than the numbers that it reads, and a loop copies
-    what it reads from outside at every step.
+    Keys lie transposed, [B, H, d_k, C], so that queries times keys is a plain product. Memory is
+    not folded: LiteRT saves little by fewer operations, and its loop copies what it reads from
+    outside at every step.
     """
 
     folds_memory = False

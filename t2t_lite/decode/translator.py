@@ -29,6 +29,7 @@ from t2t_lite.decode import (
     matmuls,
     options,
 )
+from t2t_lite.decode import engine as engines
 from t2t_lite.decode.translation import BLANK, Hypothesis, Translation
 from t2t_lite.model import next_word, transformer
 from t2t_lite.run import checkpoint, output_dir
@@ -78,6 +79,7 @@ class Translator:
         self.vocabulary = task.vocabulary
         matmuls.require_precision(self.options.precision)
         self.frozen = frozen
+        self.engine: engines.LiteEngine | None = None  # besides the graph
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
@@ -104,6 +106,7 @@ class Translator:
         checkpoint_path: str | None = None,
         *,
         devices: Sequence[str] = ("",),
+        engine: engines.Engine = "auto",
         **changes: Any,
     ) -> "Translator":
         """Load a trained model.
@@ -113,6 +116,10 @@ class Translator:
           checkpoint_path: a checkpoint's prefix, a folder that holds some (the newest is taken),
             or several of these, separated by commas: an ensemble. Default: the newest of the run.
           devices: where batches run.
+          engine: what answers single sentences of up to 64 tokens. "litert": LiteRT, several times
+            as fast for a small model; converted first if it was not yet. "auto": LiteRT, once it is
+            converted, where its runtime is installed and can search as the options ask for;
+            converting begins in the background after twenty such sentences. "graph": TensorFlow.
           **changes: fields of DecodeOptions; others are as the run's hparams have them.
 
         Raises:
@@ -135,7 +142,7 @@ class Translator:
             checkpoint.restore_weights(prefix, model.named_variables(), run.identity)
             models.append(model)
             prefixes.append(prefix)
-        return cls(
+        translator = cls(
             models,
             task,
             decode_options,
@@ -144,6 +151,10 @@ class Translator:
             devices=devices,
             frozen=True,
         )
+        translator.engine = engines.of_translator(translator, run.path, engine)
+        if translator.engine and engine == "litert":
+            translator.engine.wait()
+        return translator
 
     def translate(
         self,
@@ -190,6 +201,9 @@ class Translator:
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
             batch_tokens=self.options.batch_tokens,
         )
+        searcher = None
+        if self.engine and all(_suits_engine([inputs[i] for i in group]) for group in groups):
+            searcher = self.engine.ready()  # for the whole call
         here, devices = threading.local(), iter(self.devices)
 
         def take_device():
@@ -198,7 +212,7 @@ class Translator:
         def translate_group(group: list[int]) -> list[tuple[int, Translation]]:
             batch = [inputs[place] for place in group]
             with tf.device(here.device) if here.device else contextlib.nullcontext():
-                translations = self._translate_batch(batch, first_index)
+                translations = self._translate_batch(batch, first_index, searcher)
             return [(each.index, result) for each, result in zip(batch, translations)]
 
         if len(groups) == 1:  # as of one sentence: a thread of its own would only take time
@@ -246,8 +260,10 @@ class Translator:
                 for i, total in zip(batch, totals)
             ]
 
-    def _translate_batch(self, batch: Sequence["_Input"], first_index: int) -> list[Translation]:
-        """Return the translations of a batch, by the graph that suits it."""
+    def _translate_batch(
+        self, batch: Sequence["_Input"], first_index: int, searcher: Any = None
+    ) -> list[Translation]:
+        """Return the translations of a batch, by the graph that suits it, or by `searcher`."""
         # A search returns return_beams hypotheses of a row; sampling, one of each of so many rows.
         copies = self.options.return_beams if self.options.sampling else 1
         inputs = pad([each.source.ids for each in batch for _ in range(copies)])
@@ -261,12 +277,15 @@ class Translator:
             found = self.sample_ids(inputs, starts, np.concatenate(uniforms))
         elif starts.size:
             found = self.continue_ids(inputs, starts)
+        elif searcher:
+            outputs = searcher(batch[0].source.ids, self.options.return_beams)
+            found = (x[None] for x in outputs)
         elif is_short_sentence(*inputs.shape):
             found = self.translate_sentence(inputs)
         else:
             found = self.translate_ids(inputs)
         # [B * copies, K, ...] --> [B, copies * K, ...]
-        found = (x.numpy() for x in found)
+        found = (np.asarray(x) for x in found)
         found = (x.reshape(len(batch), copies * x.shape[1], *x.shape[2:]) for x in found)
         outputs = [
             self._hypotheses(beam_search.Hypotheses(*rows), each.source)
@@ -387,6 +406,12 @@ class _Input(NamedTuple):
     index: int
     source: tasks.EncodedText
     prefix: Sequence[int]
+
+
+def _suits_engine(batch: Sequence[_Input]) -> bool:
+    """Return whether LiteRT can search for a batch."""
+    first = batch[0]
+    return len(batch) == 1 and len(first.source.ids) <= engines.LONGEST and not first.prefix
 
 
 def _graph(function: Callable, *specs: tf.TensorSpec) -> Any:

@@ -8,14 +8,17 @@ import json
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.decode import forced, matmuls
+from t2t_lite.decode import engine, forced, matmuls
 from t2t_lite.decode.translation import Translation
-from t2t_lite.serving import answers, protocol, session
+from t2t_lite.serving import answers, lite, protocol, session
+
+if TYPE_CHECKING:
+    import t2t_lite_runtime
 
 EXTRA = "assets.extra"
 RECORD_FILE = "t2t_lite.json"
@@ -75,15 +78,24 @@ def record(path: pathlib.Path) -> dict[str, Any]:
     return json.loads(file.read_text("utf-8"))
 
 
-def load(export_dir: str | os.PathLike[str]) -> Translator:
+def load(
+    export_dir: str | os.PathLike[str],
+) -> "Translator | t2t_lite_runtime.Translator":
     """Load an export: the largest version in export_dir, or export_dir itself if it is a version.
 
-    Raises UserError where there is none.
+    One in LiteRT is a t2t_lite_runtime.Translator, which has no `score`. Raises UserError where
+    there is no export, or the runtime is missing.
     """
     path = pathlib.Path(export_dir)
-    if not (path / "saved_model.pb").is_file():
+    if not any((path / name).is_file() for name in ("saved_model.pb", lite.MODEL_FILE)):
         versions = [p for p in path.glob("*") if p.name.isdecimal() and p.is_dir()]
         if not versions:
             raise errors.UserError(f"{path} holds no version: expected folders 1, 2, ...")
         path = max(versions, key=lambda version: int(version.name))
-    return Translator(path)
+    if not (path / lite.MODEL_FILE).is_file():
+        return Translator(path)
+    try:
+        import t2t_lite_runtime
+    except ImportError as error:
+        raise errors.UserError(f"{path} is a LiteRT export: {engine.INSTALL}") from error
+    return t2t_lite_runtime.load(path)

@@ -45,6 +45,8 @@ def save(
         "checkpoint": model.name,
         "weights": weights,
         "options": dataclasses.asdict(options),
+        # Of the target language that inputs get which name none.
+        "label": model.task.label,
         # An input's bytes beyond these cannot change its ids.
         "max_bytes": model.task.max_bytes(options.max_source_length),
         "vocabularies": {name: _side(side, name, path) for name, side in sides.items()},

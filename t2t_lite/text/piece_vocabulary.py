@@ -82,7 +82,7 @@ class PieceVocabulary(vocabulary.Vocabulary):
 
     def _cut(self, texts: Sequence[str]) -> list[list[int]]:
         if self.sentencepiece_model:
-            rows = self._processor.Encode(texts, out_type=str, num_threads=1)
+            rows = sentencepiece_vocabulary.encode(self._processor, texts, str)
         elif self._codes:
             rows = map(self._codes.cut, texts)
         else:

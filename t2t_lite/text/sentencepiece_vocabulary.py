@@ -65,10 +65,10 @@ class SentencePieceVocabulary(vocabulary.Vocabulary):
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, without EOS."""
         try:
-            return self._processor.Encode(list(texts), out_type=int, num_threads=1)
+            return encode(self._processor, texts, int)
         except (TypeError, UnicodeEncodeError):  # SentencePiece refuses lone surrogates
             clean = [_SURROGATES.sub("\ufffd", text) for text in texts]
-            return self._processor.Encode(clean, out_type=int, num_threads=1)
+            return encode(self._processor, clean, int)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of ids up to EOS; PAD is dropped, an unknown id reads U+FFFD."""
@@ -89,6 +89,13 @@ def processor(model: bytes) -> sentencepiece.SentencePieceProcessor:
     loaded = sentencepiece.SentencePieceProcessor()
     loaded.LoadFromSerializedProto(model)
     return loaded
+
+
+def encode(model: sentencepiece.SentencePieceProcessor, texts: Sequence[str], out_type: type):
+    """Return the ids (int) or the pieces (str) of each text."""
+    if len(texts) == 1:  # for a list SentencePiece starts a thread
+        return [model.Encode(texts[0], out_type=out_type)]
+    return model.Encode(list(texts), out_type=out_type, num_threads=1)
 
 
 def train(
