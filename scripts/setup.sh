@@ -12,6 +12,7 @@ fi
 PATH="$PWD/.venv/bin:$PATH"
 if ! cmp -s setup.cfg .venv/installed.cfg; then # what is to be installed is new or has changed
   echo "Installing into .venv ..."
-  python -m pip install --quiet --disable-pip-version-check --editable ".[test,docs]"
+  python -m pip install --quiet --disable-pip-version-check --editable runtime \
+    --editable ".[test,docs]"
   cp setup.cfg .venv/installed.cfg
 fi

@@ -56,9 +56,9 @@ flags.DEFINE_enum(
     "engine",
     "auto",
     ["auto", "graph", "litert"],
-    "What translates at the prompt or by --stream. graph: TensorFlow. litert: LiteRT, several times "
-    "as fast for a small model; it converts the model once. auto: LiteRT where its runtime is "
-    "installed, TensorFlow until it has converted the model.",
+    "What translates at the prompt or by --stream. graph: TensorFlow. litert: LiteRT, several "
+    "times as fast for a small model; it converts the model once. auto: LiteRT where its runtime "
+    "is installed, TensorFlow until it has converted the model.",
     flag_values=FLAGS,
 )
 

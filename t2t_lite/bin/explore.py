@@ -81,6 +81,10 @@ def _of_export() -> "export_explorer.ExportExplorer":
         from t2t_lite.explore import export_explorer
         from t2t_lite.serving import exported
     export = exported.load(FLAGS.export_dir)
+    if not isinstance(export, exported.Translator):
+        raise errors.UserError(
+            f"{FLAGS.export_dir} is a LiteRT export: give one for TensorFlow Serving, or a run"
+        )
     # An export does not record the data_dir.
     references = _references(export.record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
     return export_explorer.ExportExplorer(export, references=references)

@@ -66,7 +66,11 @@ class SentencePieceVocabulary(vocabulary.Vocabulary):
         """Return the ids of each text, without EOS."""
         try:
             return encode(self._processor, texts, int)
-        except (TypeError, UnicodeEncodeError):  # SentencePiece refuses lone surrogates
+        except (
+            TypeError,
+            RuntimeError,
+            UnicodeEncodeError,
+        ):  # SentencePiece refuses lone surrogates
             clean = [_SURROGATES.sub("\ufffd", text) for text in texts]
             return encode(self._processor, clean, int)
 
