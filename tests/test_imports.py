@@ -39,11 +39,15 @@ def _imports(path):
     """Return the modules of ours that a file imports, anywhere in it."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("t2t_lite"):
+        if isinstance(node, ast.ImportFrom) and _is_ours(node.module or ""):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {a.name for a in node.names if a.name.startswith("t2t_lite")}
+            found |= {a.name for a in node.names if _is_ours(a.name)}
     return found
+
+
+def _is_ours(module):
+    return module.split(".")[0] == "t2t_lite"
 
 
 def _package(module):

@@ -90,7 +90,7 @@ def _run() -> None:
         engine=FLAGS.engine if one_by_one else "graph",
         **changes,
     )
-    if one_by_one:
+    if FLAGS.decode_interactive:
         print(f"engine: {_start_engine(model)}", file=sys.stderr)
     if FLAGS.decode_interactive:
         prompt.converse(model)

@@ -7,7 +7,6 @@ TensorFlow answers until it is done. The model is kept beside the checkpoint:
 """
 
 import atexit
-import contextlib
 import dataclasses
 import hashlib
 import importlib.util
@@ -16,18 +15,13 @@ import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from t2t_lite import errors, quiet
+from t2t_lite import errors
 from t2t_lite.decode import options as decode_options
-from t2t_lite.text import text_files
-
-if TYPE_CHECKING:
-    from t2t_lite.decode import translator
 
 Engine = Literal["auto", "graph", "litert"]
 INSTALL = "install its runtime: pip install ./runtime, in a checkout of t2t-lite"
@@ -91,7 +85,7 @@ class LiteEngine:
         """Begin to convert the model in the background, unless it is there."""
         if self._process or self.path.exists():
             return
-        command = [sys.executable, "-m", "t2t_lite.decode.engine", json.dumps(self._job)]
+        command = [sys.executable, "-m", "t2t_lite.decode.litert", json.dumps(self._job)]
         self._process = subprocess.Popen(
             [*command, str(self.path)],
             stdin=subprocess.DEVNULL,
@@ -112,27 +106,36 @@ class LiteEngine:
 
 
 def of_translator(
-    model: "translator.Translator", output_dir: str | os.PathLike[str], engine: Engine
+    model: Any, output_dir: str | os.PathLike[str], engine: Engine
 ) -> LiteEngine | None:
-    """Return the engine that a translator of an output_dir is to have besides the graph.
+    """Return the engine that a Translator of an output_dir is to have besides the graph.
 
     Raises UserError where it cannot have the one that was asked for.
     """
     if engine == "graph":
         return None
-    from t2t_lite.decode import litert
-
-    mistake = litert.mistake(model)
-    if not is_installed():
-        mistake = INSTALL
-    if engine == "litert" and mistake:
-        raise errors.UserError(f"--engine=litert: {mistake}")
-    if mistake or (engine == "auto" and not _is_worth_it(model)):
+    reason = mistake(model) if is_installed() else INSTALL
+    if engine == "litert" and reason:
+        raise errors.UserError(f"--engine=litert: {reason}")
+    if reason or (engine == "auto" and not _is_worth_it(model)):
         return None
     return LiteEngine(output_dir, model.name, model.fingerprint, model.options)
 
 
-def _is_worth_it(model: "translator.Translator") -> bool:
+def mistake(model: Any) -> str | None:
+    """Return why a Translator cannot be converted, None where it can."""
+    for what, is_it in {
+        "a parser": model.grammar is not None,
+        "an ensemble": len(model.models) > 1,
+        "sampling": model.options.sampling,
+        f"precision {model.options.precision}": model.options.precision != "float32",
+    }.items():
+        if is_it:
+            return f"LiteRT searches with one model, by beams, in float32; not with {what}"
+    return None
+
+
+def _is_worth_it(model: Any) -> bool:
     import tensorflow as tf
 
     num_parameters = sum(int(np.prod(v.shape)) for v in model.models[0].trainable_variables)
@@ -142,37 +145,3 @@ def _is_worth_it(model: "translator.Translator") -> bool:
 
 def _stop(process: subprocess.Popen) -> None:
     process.kill()
-
-
-def _convert(job: dict[str, Any], path: pathlib.Path) -> None:
-    """Write the model of a job; it gets its name when it is complete."""
-    from t2t_lite.decode import litert, translator
-
-    model = translator.Translator.from_output_dir(
-        job["output_dir"], job["checkpoint_path"], engine="graph", **job["changes"]
-    )
-    data = litert.convert(
-        model,
-        longest_source=min(LONGEST, model.options.max_source_length),
-        num_kept=model.options.return_beams,
-    )
-    path.parent.mkdir(exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    try:
-        temporary.write_bytes(data)
-        text_files.sync(temporary)
-        temporary.rename(path)
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-
-
-def main(argv: Sequence[str]) -> None:
-    """Convert: the arguments are a job and the model's path."""
-    job, path = argv
-    _convert(json.loads(job), pathlib.Path(path))
-
-
-if __name__ == "__main__":
-    with quiet.hidden_stderr():
-        main(sys.argv[1:])

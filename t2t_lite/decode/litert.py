@@ -6,18 +6,20 @@ source and output; they share their weights. See t2t_lite_runtime.search, which 
 """
 
 import dataclasses
+import json
+import os
+import pathlib
+import sys
 import tempfile
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal
 
 import keras
 import tensorflow as tf
 
 from t2t_lite import errors, quiet
-from t2t_lite.decode import beam_search, static_decoder
+from t2t_lite.decode import beam_search, engine, static_decoder, translator
 from t2t_lite.model import embedding
-
-if TYPE_CHECKING:
-    from t2t_lite.decode import translator
+from t2t_lite.text import text_files
 
 Weights = Literal["float32", "float16", "int8"]
 # Source lengths: with more than these, less would be padding, but a file takes longer to make.
@@ -39,7 +41,7 @@ def sizes(longest_source: int, extra_length: int) -> list[tuple[int, int]]:
 
 
 def convert(
-    model: "translator.Translator",
+    model: translator.Translator,
     *,
     longest_source: int,
     num_kept: int,
@@ -56,7 +58,8 @@ def convert(
 
     Raises UserError for an ensemble, a parser or sampling.
     """
-    check(model)
+    if mistake := engine.mistake(model):
+        raise errors.UserError(mistake)
     options = dataclasses.replace(model.options, return_beams=num_kept)
     prefix = model.vocabulary.targets.encode(options.prefix)
     prefix_ids = tf.constant([prefix], tf.int32) if prefix else None
@@ -121,20 +124,26 @@ class _RoundedRows:
         return tf.cast(tf.gather(rows, ids), tf.float32) * tf.gather(scales, ids)
 
 
-def check(model: "translator.Translator") -> None:
-    """Raise UserError for what this search does not do."""
-    if reason := mistake(model):
-        raise errors.UserError(reason)
+def _write(job: dict[str, Any], path: pathlib.Path) -> None:
+    """Write the model of an engine's job; it gets its name when it is complete."""
+    model = translator.Translator.from_output_dir(
+        job["output_dir"], job["checkpoint_path"], engine="graph", **job["changes"]
+    )
+    data = convert(
+        model,
+        longest_source=min(engine.LONGEST, model.options.max_source_length),
+        num_kept=model.options.return_beams,
+    )
+    path.parent.mkdir(exist_ok=True)
+    temporary = path.with_suffix(f".{os.getpid()}")
+    try:
+        temporary.write_bytes(data)
+        text_files.sync(temporary)
+        temporary.rename(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-def mistake(model: "translator.Translator") -> str | None:
-    """Return why a translator cannot be converted, None where it can."""
-    for what, is_it in {
-        "a parser": model.grammar is not None,
-        "an ensemble": len(model.models) > 1,
-        "sampling": model.options.sampling,
-        f"precision {model.options.precision}": model.options.precision != "float32",
-    }.items():
-        if is_it:
-            return f"LiteRT searches with one model, by beams, in float32; not with {what}"
-    return None
+if __name__ == "__main__":  # see engine
+    with quiet.hidden_stderr():
+        _write(json.loads(sys.argv[1]), pathlib.Path(sys.argv[2]))

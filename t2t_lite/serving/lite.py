@@ -11,7 +11,7 @@ import json
 import pathlib
 
 from t2t_lite import errors
-from t2t_lite.decode import litert, translator
+from t2t_lite.decode import engine, litert, translator
 from t2t_lite.text import piece_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
 
@@ -23,7 +23,8 @@ def save(
     model: translator.Translator, path: pathlib.Path, *, problem: str, weights: litert.Weights
 ) -> None:
     """Write the files into the new folder `path`; raise UserError for what LiteRT does not do."""
-    litert.check(model)
+    if mistake := engine.mistake(model):
+        raise errors.UserError(mistake)
     source, target = model.vocabulary, model.vocabulary.targets
     if not (source.sentencepiece_model and target.sentencepiece_model):
         raise errors.UserError(

@@ -15,7 +15,7 @@ PACKAGE = pathlib.Path(t2t_lite.__file__).parent
 def test_a_sentence_passes_eleven_files(tmp_path):
     run, source, target = tiny_run.write(tmp_path / "tiny"), tmp_path / "in", tmp_path / "out"
     source.write_text("a dog runs\n", "utf-8")
-    model = translator.Translator.from_output_dir(run)
+    model = translator.Translator.from_output_dir(run, engine="graph")
     files.decode_file(model, source, target)  # traces the graph, once and for all
     visited = []
 
