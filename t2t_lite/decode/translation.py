@@ -11,6 +11,7 @@ import dataclasses
 import json
 from typing import Any, Literal
 
+from t2t_lite import errors
 from t2t_lite.text import vocabulary as vocabularies
 
 Form = Literal["text", "jsonl", "moses"]
@@ -71,6 +72,15 @@ class Translation:
     def repairs(self) -> int:
         """The number of repairs in the best hypothesis."""
         return self.hypotheses[0].repairs
+
+
+def require_texts(texts: Any, what: str = "texts", count: int | None = None) -> None:
+    """Raise TypeError for one text, whose letters would be taken for texts, and UserError for
+    another number of them than `count`."""
+    if isinstance(texts, str):
+        raise TypeError(f"expected a list of {what}, got one text")
+    if count is not None and len(texts) != count:
+        raise errors.UserError(f"expected {count} {what}, one for each text; got {len(texts)}")
 
 
 # The translation of a blank line.

@@ -27,11 +27,12 @@ from t2t_lite.decode import (
     candidates,
     forced,
     matmuls,
+    one_process,
     options,
 )
 from t2t_lite.decode import engine as engines
-from t2t_lite.decode.translation import BLANK, Hypothesis, Translation
-from t2t_lite.model import next_word, transformer
+from t2t_lite.decode.translation import BLANK, Hypothesis, Translation, require_texts
+from t2t_lite.model import gradients, next_word, transformer
 from t2t_lite.run import checkpoint, output_dir
 from t2t_lite.tasks import catalog
 from t2t_lite.tasks import task as tasks
@@ -43,8 +44,10 @@ from t2t_lite.text import vocabulary as vocabularies
 _LONGEST_FOLDED = 64
 
 
-class Translator:
+class Translator(one_process.OneProcess):
     """Translates with one model, or with the mean probability of several.
+
+    Threads may share it. It can be neither pickled nor used in a process that was forked later.
 
     Args:
       models: the model, or several that share the vocabulary.
@@ -69,6 +72,7 @@ class Translator:
         devices: Sequence[str] = ("",),
         frozen: bool = False,
     ):
+        super().__init__()
         self.name = name
         self.fingerprint = fingerprint
         self.devices = tuple(devices)
@@ -169,6 +173,8 @@ class Translator:
           texts: the inputs.
           prefixes: what each output begins with.
           first_index: the first text's place in a longer list. Random numbers depend on it.
+
+        Raises TypeError for one text in place of a list, UserError for another number of prefixes.
         """
         results = [BLANK] * len(texts)
         for batch in self.translate_batches(texts, prefixes=prefixes, first_index=first_index):
@@ -187,13 +193,14 @@ class Translator:
 
         Batches are of like length, the longest first, and come as they are done; see `translate`.
         """
-        if isinstance(texts, str):
-            raise TypeError("expected a list of texts, got one text")
+        self.require_process()
+        require_texts(texts)
+        if prefixes is None:
+            prefixes = [self.options.prefix] * len(texts)
+        require_texts(prefixes, "prefixes", len(texts))
         limit = self.options.max_source_length
         indices = [i for i, text in enumerate(texts) if self.task.cut(text, limit).strip()]
         sources = self.task.encode([texts[index] for index in indices], limit)
-        if prefixes is None:
-            prefixes = [self.options.prefix] * len(texts)
         starts = self.vocabulary.targets.encode_batch([prefixes[index] for index in indices])
         inputs = [_Input(*each) for each in zip(indices, sources, starts)]
         groups = batches(
@@ -237,6 +244,9 @@ class Translator:
         self, inputs: Sequence[str], targets: Sequence[str]
     ) -> Iterator[list[tuple[int, forced.PairScore]]]:
         """Yield (index, score) of every pair by batches, the longest first."""
+        self.require_process()
+        require_texts(inputs)
+        require_texts(targets, "targets", len(inputs))
         limit = self.options.max_source_length
         sources = self.task.encode(inputs, limit)
         ends = self.task.encode_targets(targets, limit + self.options.extra_length)
@@ -415,7 +425,8 @@ def _suits_engine(batch: Sequence[_Input]) -> bool:
 
 
 def _graph(function: Callable, *specs: tf.TensorSpec) -> Any:
-    """Return a tf.function with one trace for all inputs of these shapes."""
+    """Return a tf.function with one trace for all inputs of these shapes, and no gradient."""
+    function = gradients.not_needed()(function)
     return tf.function(function, input_signature=specs, autograph=False)
 
 

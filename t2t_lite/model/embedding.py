@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import keras
 import tensorflow as tf
 
-from t2t_lite.model import attention, position
+from t2t_lite.model import attention, gradients, position
 from t2t_lite.model import dropout as dropouts
 from t2t_lite.text import vocabulary
 
@@ -143,7 +143,7 @@ def looking_up_by(function: LookUp) -> Iterator[None]:
         _look_up.reset(token)
 
 
-@tf.custom_gradient
+@gradients.by_hand
 def _gather(matrix: tf.Tensor, ids: tf.Tensor):
     """Return matrix[ids], with a dense gradient.
 

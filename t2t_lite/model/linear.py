@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 import keras
 import tensorflow as tf
 
+from t2t_lite.model import gradients
+
 # (x [..., I], kernel [I, O], dtype) -> [..., O]
 Project = Callable[[tf.Tensor, keras.Variable, str], tf.Tensor]
 
@@ -44,7 +46,7 @@ def projecting_by(function: Project) -> Iterator[None]:
         _project.reset(token)
 
 
-@tf.custom_gradient
+@gradients.by_hand
 def add_bias(x: tf.Tensor, bias: tf.Tensor):
     """Add bias [O] to x [..., O].
 

@@ -45,9 +45,3 @@ def as_text(values: Any) -> Any:
     if isinstance(values, list):
         return [as_text(value) for value in values]
     return values.decode("utf-8", "replace") if isinstance(values, bytes) else values
-
-
-def require_list(texts: Any) -> None:
-    """Raise TypeError for one text, whose letters would be taken for texts."""
-    if isinstance(texts, str):
-        raise TypeError("expected a list of texts, got one text")

@@ -25,7 +25,7 @@ from concurrent import futures
 from typing import Any, NamedTuple, Self
 
 from t2t_lite import errors
-from t2t_lite.decode.translation import Translation
+from t2t_lite.decode.translation import Translation, require_texts
 from t2t_lite.serving import answers, protocol
 
 _FIRST_DELAY = 0.1  # seconds before the first retry; twice as long before each further one
@@ -153,7 +153,7 @@ class Client:
 
     def translate(self, texts: Sequence[str]) -> list[Translation]:
         """Return the translations of texts, sent as one request."""
-        answers.require_list(texts)
+        require_texts(texts)
         if not texts:
             return []
         tensors = self.predict({"inputs": list(texts)})
@@ -172,7 +172,7 @@ class Client:
 
     def stream(self, texts: Iterable[str]) -> Iterator[Translation]:
         """Yield the translations in order, with several requests in flight."""
-        answers.require_list(texts)  # now, not when the first translation is asked for
+        require_texts(texts)  # now, not when the first translation is asked for
         return self._stream(texts)
 
     def _stream(self, texts: Iterable[str]) -> Iterator[Translation]:

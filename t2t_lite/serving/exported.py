@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_lite import errors
-from t2t_lite.decode import engine, forced, matmuls
-from t2t_lite.decode.translation import Translation
+from t2t_lite.decode import engine, forced, matmuls, one_process
+from t2t_lite.decode.translation import Translation, require_texts
 from t2t_lite.serving import answers, lite, protocol, session
 
 if TYPE_CHECKING:
@@ -24,8 +24,10 @@ EXTRA = "assets.extra"
 RECORD_FILE = "t2t_lite.json"
 
 
-class Translator:
+class Translator(one_process.OneProcess):
     """One version of an export; its methods may be called from several threads.
+
+    It can be neither pickled nor used in a process that was forked later.
 
     Its results are a decode.Translator's, but tell no ids. Raises UserError if this is not an
     export, or if this processor cannot run it.
@@ -36,6 +38,7 @@ class Translator:
     """
 
     def __init__(self, path: pathlib.Path):
+        super().__init__()
         self.path = path
         self.record = record(path)
         matmuls.require_precision(self.record["options"]["precision"])
@@ -62,9 +65,10 @@ class Translator:
 
     def _run(self, signature: str, **columns: Sequence[str]) -> dict[str, list]:
         """Return a signature's outputs by name."""
-        inputs = {}
+        self.require_process()
+        inputs, (first, *_) = {}, columns.values()
         for name, texts in columns.items():
-            answers.require_list(texts)
+            require_texts(texts, "texts" if texts is first else name, len(first))
             inputs[name] = np.array([protocol.as_bytes(text) for text in texts], object)
         outputs = self._session.run(signature, inputs)
         return {name: answers.as_text(array.tolist()) for name, array in outputs.items()}

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_lite import errors, messages
+from t2t_lite.text import vocabulary
 
 SERVICE = "tensorflow.serving.PredictionService"
 PREDICT = f"/{SERVICE}/Predict"
@@ -92,10 +93,10 @@ def outputs(response: Any) -> dict[str, list]:
 
 
 def as_bytes(text: str | bytes) -> bytes:
-    """Return text as UTF-8; a lone surrogate becomes bytes that the server reads as U+FFFD."""
+    """Return text as UTF-8, with U+FFFD for a lone surrogate, as a decoder reads it."""
     if not isinstance(text, str | bytes):
         raise TypeError(f"expected a text, got {text!r}")
-    return text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return vocabulary.without_surrogates(text).encode() if isinstance(text, str) else text
 
 
 def _read(tensor: Any, name: str) -> list:

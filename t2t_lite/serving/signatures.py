@@ -29,7 +29,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from t2t_lite.decode import batching, beam_search, forced, translator
+from t2t_lite.decode import batching, beam_search, translator
 from t2t_lite.serving import answers
 from t2t_lite.tasks import graph_text
 
@@ -51,7 +51,7 @@ class ServingModel(tf.Module):
         self._text = graph_text.GraphText(model.task)
         self._best = self._search(model, num_kept=1)
         self._all = self._search(model, num_kept=model.options.beam_size)
-        self._log_probabilities = lambda *ids: forced.log_probabilities(model.models, *ids)
+        self._log_probabilities = model.score_ids
 
     def functions(self) -> dict[str, Callable]:
         """Return the signatures by name."""

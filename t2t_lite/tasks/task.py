@@ -67,7 +67,7 @@ class Task:
 
     def encode(self, texts: Sequence[str], max_length: int) -> list[EncodedText]:
         """Return each input's ids, at most max_length, EOS included."""
-        cut = [self.cut(text, max_length) for text in texts]
+        cut = [vocabularies.without_surrogates(self.cut(text, max_length)) for text in texts]
         rows = self.vocabulary.encode_batch([self.input_text(text) for text in cut])
         return [
             _end(ids, max_length, self.space_id, is_cut=len(short) < len(text))
@@ -79,7 +79,7 @@ class Task:
 
         Raises UserError with the beginning of a text that is not an output.
         """
-        targets = [self.target_text(text) for text in texts]
+        targets = [self.target_text(vocabularies.without_surrogates(text)) for text in texts]
         return [_end(ids, max_length) for ids in self.vocabulary.targets.encode_batch(targets)]
 
     def cut(self, text: str, max_length: int) -> str:

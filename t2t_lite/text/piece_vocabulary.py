@@ -71,7 +71,7 @@ class PieceVocabulary(vocabulary.Vocabulary):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text, without EOS; UserError for a label that it does not have."""
-        clean = [text.encode("utf-8", "replace").decode() for text in texts]  # no lone surrogates
+        clean = [vocabulary.without_surrogates(text) for text in texts]
         if not self.labels:
             return self._cut(clean)
         pairs = [labels.split(text, self.labels) for text in clean]

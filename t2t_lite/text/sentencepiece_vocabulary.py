@@ -17,7 +17,6 @@ import sentencepiece
 from t2t_lite import errors
 from t2t_lite.text import vocabulary
 
-_SURROGATES = re.compile("[\ud800-\udfff]")
 # Characters of a line to learn from; the rest of a longer line is left out.
 _MAX_LINE = 10_000
 _SETTINGS: dict[str, Any] = {
@@ -71,7 +70,7 @@ class SentencePieceVocabulary(vocabulary.Vocabulary):
             RuntimeError,
             UnicodeEncodeError,
         ):  # SentencePiece refuses lone surrogates
-            clean = [_SURROGATES.sub("\ufffd", text) for text in texts]
+            clean = [vocabulary.without_surrogates(text) for text in texts]
             return encode(self._processor, clean, int)
 
     def decode(self, ids: Iterable[int]) -> str:

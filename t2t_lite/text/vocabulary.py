@@ -11,6 +11,7 @@ Each kind has a module without TensorFlow, and one beside it that does the same 
 
 import abc
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ PAD_ID = 0
 EOS_ID = 1
 UNK_ID = 2  # tensor2tensor's vocabularies have none
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
+_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class Vocabulary(abc.ABC):
@@ -78,6 +80,11 @@ class Vocabulary(abc.ABC):
         `tokenize` returns int32 [B, ragged] ids, without EOS, of UTF-8 texts [B]. `detokenize`
         returns the texts [B] of ids [B, T], each smaller than `size`, up to EOS; PAD is dropped.
         """
+
+
+def without_surrogates(text: str) -> str:
+    """Return a text with U+FFFD for each lone surrogate, which UTF-8 cannot spell."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def text_ids(ids: Iterable[int]) -> Iterator[int]:

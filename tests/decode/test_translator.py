@@ -1,11 +1,15 @@
 """The translator: options, batches, ensembles, prefixes, cuts."""
 
+import gc
+import pickle
+import weakref
+
 import numpy as np
 import pytest
 import tiny_run
 
 from t2t_lite import errors
-from t2t_lite.decode import matmuls, options, translator
+from t2t_lite.decode import matmuls, one_process, options, translator
 from t2t_lite.run import checkpoint, output_dir
 
 TEXTS = [*tiny_run.SENTENCES, "", "zebra", " \t ", "x"]
@@ -182,11 +186,6 @@ def test_products_of_integers_want_a_processor_that_has_them(monkeypatch):
         )
 
 
-def test_one_text_is_not_a_list(translate):
-    with pytest.raises(TypeError, match="a list of texts"):
-        translate("a dog")
-
-
 def test_weights_that_are_no_numbers_are_one_clear_error():
     model = tiny_run.model()
     embedding = model.named_variables()["embedding/matrix"]
@@ -227,3 +226,43 @@ def test_mixed_precision_keeps_the_weights_and_nearly_the_scores(tmp_path, check
     assert sum(found.text == expected.text for found, expected in pairs) >= len(TEXTS) - 1
     differences = [abs(found.score - expected.score) for found, expected in pairs]
     assert 0 < np.median(differences) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda model: model.translate("a dog"), "expected a list of texts, got one text"),
+        (lambda model: model.translate(TEXTS[:2], prefixes="two"), "a list of prefixes, got one"),
+        (lambda model: model.translate(TEXTS[:2], prefixes=["two"]), "expected 2 prefixes, .* 1$"),
+        (lambda model: model.translate(TEXTS[:1], prefixes=["two"] * 2), "expected 1 prefixes"),
+        (lambda model: model.score(TEXTS[:1], "he"), "expected a list of targets, got one text"),
+        (lambda model: model.score(TEXTS[:1], TEXTS[:2]), "expected 1 targets, .* got 2"),
+        (lambda model: pickle.dumps(model), "cannot be pickled: load it in each process"),
+    ],
+)
+def test_wrong_lists_and_pickling_are_one_clear_error(call, says):
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options())
+    with pytest.raises((TypeError, errors.UserError), match=says):
+        call(model)
+
+
+def test_a_forked_process_is_told_not_to_use_the_model(monkeypatch):
+    model = translator.Translator(tiny_run.model(), tiny_run.task(), _options())
+    monkeypatch.setattr(one_process.os, "getpid", lambda: -1)
+    for call in (lambda: model.translate(TEXTS), lambda: model.score(TEXTS, TEXTS)):
+        with pytest.raises(errors.UserError, match="hangs after a fork"):
+            call()
+
+
+def test_a_model_that_is_dropped_leaves_no_graph_behind(tmp_path):
+    path, graphs = tiny_run.write(tmp_path), []
+    for _ in range(2):
+        model = translator.Translator.from_output_dir(path, token_scores=True)
+        model.translate(TEXTS[:2])
+        model.translate(TEXTS[:1])
+        model.score(TEXTS[:1], TEXTS[:1])
+        for graph in (model.translate_ids, model.translate_sentence, model.score_ids):
+            graphs.append(weakref.ref(graph.get_concrete_function().graph))
+        del model, graph
+    gc.collect()
+    assert not any(graph() for graph in graphs)
