@@ -26,6 +26,7 @@ import tensorflow as tf
 
 from t2t_lite.decode import candidates
 from t2t_lite.decode import options as decode_options
+from t2t_lite.text import vocabulary as vocabularies
 
 # Arrays grow by so many time steps at once, so that attention never sees many empty slots. For few
 # sentences growing costs more than the empty slots do.
@@ -441,7 +442,7 @@ def _rules(position, beams: Beams, sentences: Sentences, settings: _Settings) ->
     if grammar:
         allowed = grammar.allowed(beams.grammar, sentences.max_lengths - position - 1)
         return candidates.Rules(grammar_ids=grammar.ids, grammar_allows=allowed)
-    may_end = uniforms = forced_ids = None
+    may_end = uniforms = forced_ids = banned_ids = None
     if options.min_length > 1:
         may_end = position + 1 >= options.min_length
     if options.sampling:
@@ -450,7 +451,32 @@ def _rules(position, beams: Beams, sentences: Sentences, settings: _Settings) ->
         # The last column of the prefix is PAD for all: free.
         last = tf.shape(sentences.prefix_ids)[1] - 1
         forced_ids = tf.gather(sentences.prefix_ids, tf.minimum(position, last), axis=1)
-    return candidates.Rules(may_end=may_end, uniforms=uniforms, forced_ids=forced_ids)
+    if options.no_repeat_ngram:
+        banned_ids = _repeating(_history(beams), position, options.no_repeat_ngram)
+    return candidates.Rules(
+        may_end=may_end, uniforms=uniforms, forced_ids=forced_ids, banned_ids=banned_ids
+    )
+
+
+def _history(beams: Beams) -> tf.Tensor:
+    """Return the inputs [B, N, T] of each beam's slots: PAD, then its tokens."""
+    slots = tf.maximum(tf.transpose(beams.ancestry, [0, 2, 1]), 0)
+    return tf.transpose(tf.gather(beams.slot_ids, slots, batch_dims=2), [0, 2, 1])
+
+
+def _repeating(history: tf.Tensor, position: tf.Tensor, size: int) -> tf.Tensor:
+    """Return the tokens [B, N, T] that would end a sequence of `size` that the beam has already,
+    and PAD in the other places.
+
+    >>> _repeating([[[0, 5, 6, 7, 5, 0]]], position=4, size=2)     # after 5 6 7 5 not 6 again
+    [[[0, 0, 6, 0, 0, 0]]]
+    """
+    times = tf.range(tf.shape(history)[2])
+    is_same = (times >= size) & (times <= position)
+    for back in range(1, size):
+        newest = tf.gather(history, tf.maximum(position - back + 1, 0), axis=2)
+        is_same &= tf.roll(history, back, axis=2) == newest[:, :, None]
+    return tf.where(is_same, history, vocabularies.PAD_ID)
 
 
 def _next_alive(

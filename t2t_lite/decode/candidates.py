@@ -9,7 +9,7 @@ vocabulary and whatever spare ones follow), M candidates of a sentence, G symbol
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -40,16 +40,24 @@ class EmittableIds:
             mixed.add(self.size // GROUP_SIZE)
         return len(mixed)
 
-    def may_emit(self, num_columns: int, may_end: tf.Tensor | None = None) -> tf.Tensor:
-        """Return bool [W], which of that many columns may be emitted.
+    def may_emit(
+        self,
+        num_columns: int,
+        may_end: tf.Tensor | None = None,
+        banned: tf.Tensor | None = None,
+    ) -> tf.Tensor:
+        """Return bool [W], which of that many columns may be emitted, or [B * N, W] if `banned`.
 
-        A scalar `may_end` tells whether EOS is among them, None that it is.
+        A scalar `may_end` tells whether EOS is among them, None that it is. `banned` [B * N, W] are
+        those that each beam may not emit.
         """
         columns = tf.range(num_columns)
         allowed = columns < self.size
         for token in self.forbidden:
             allowed &= columns != token
-        return allowed if may_end is None else allowed & ((columns != self.eos_id) | may_end)
+        if may_end is not None:
+            allowed &= (columns != self.eos_id) | may_end
+        return allowed if banned is None else allowed & ~banned
 
 
 class RoundedLogits(NamedTuple):
@@ -76,12 +84,14 @@ class Rules(NamedTuple):
     """What the next tokens of all sentences must obey; None is no rule.
 
     `may_end` is a scalar, False before the minimum length. `forced_ids` [B] are the only tokens,
-    PAD where any may come. `grammar_allows` [B, N, G] holds for each of the `grammar_ids`, and no
-    other token may come. A token is drawn at random with `uniforms` [B], from 0 to 1.
+    PAD where any may come. `banned_ids` [B, N, T] may not come next, padded with PAD.
+    `grammar_allows` [B, N, G] holds for each of the `grammar_ids`, and no other token may come. A
+    token is drawn at random with `uniforms` [B], from 0 to 1.
     """
 
     may_end: tf.Tensor | None = None
     forced_ids: tf.Tensor | None = None
+    banned_ids: tf.Tensor | None = None
     uniforms: tf.Tensor | None = None
     grammar_ids: Sequence[int] = ()
     grammar_allows: tf.Tensor | None = None
@@ -124,6 +134,9 @@ def extend(
         count, values = max(num_candidates, 2), logits.values
     values = tf.cast(values, tf.float32)
     probabilities = tf.nn.softmax(values)
+    limits: dict[str, Any] = {"emittable": emittable, "may_end": rules.may_end}
+    if rules.banned_ids is not None:
+        limits["banned"] = _is_banned(rules.banned_ids, values.shape[-1])
     if rules.grammar_allows is not None:
         ids, allowed = rules.grammar_ids, rules.grammar_allows
         extensions = constrained(probabilities, scores, count, ids=ids, allowed=allowed)
@@ -135,11 +148,10 @@ def extend(
             temperature=options.temperature,
             top_k=options.top_k,
             top_p=options.top_p,
-            emittable=emittable,
-            may_end=rules.may_end,
+            **limits,
         )
     else:
-        extensions = best(probabilities, scores, count, emittable=emittable, may_end=rules.may_end)
+        extensions = best(probabilities, scores, count, **limits)
     if rules.forced_ids is not None:
         extensions = forced(extensions, probabilities, scores, rules.forced_ids)
     if isinstance(logits, RoundedLogits):
@@ -155,6 +167,7 @@ def best(
     *,
     emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
+    banned: tf.Tensor | None = None,
 ) -> Candidates:
     """Return the M extensions with the largest sums score + log(probability).
 
@@ -166,14 +179,13 @@ def best(
       probabilities: float32 [B * N, W] of the next token, W static and at least emittable.size.
       scores: float32 [B, N].
       num_candidates: M.
-      emittable: which columns may be emitted.
-      may_end: scalar bool, whether EOS is among them; None for True.
+      emittable, may_end, banned: which columns may be emitted: see EmittableIds.may_emit.
     """
     num_beams, num_columns = scores.shape[1], probabilities.shape[-1]
-    allowed = emittable.may_emit(num_columns, may_end)
+    allowed = emittable.may_emit(num_columns, may_end, banned)
     num_groups = -(-emittable.size // GROUP_SIZE)
     num_searched = num_candidates + num_beams * emittable.num_mixed_groups
-    if 2 * num_searched > num_beams * num_groups:
+    if banned is not None or 2 * num_searched > num_beams * num_groups:
         logs = tf.where(allowed, _log(probabilities), 2 * NEVER)
         return _largest_sums(logs, scores, num_candidates)
     spare = -num_columns % GROUP_SIZE
@@ -232,6 +244,7 @@ def sampled(
     top_p: float = 1.0,
     emittable: EmittableIds,
     may_end: tf.Tensor | None = None,
+    banned: tf.Tensor | None = None,
 ) -> Candidates:
     """Return one extension, drawn at random, of the one beam of each sentence; M = N = 1.
 
@@ -245,11 +258,10 @@ def sampled(
       temperature: above 0.
       top_k: at least 0.
       top_p: above 0, at most 1.
-      emittable: which columns may be emitted.
-      may_end: scalar bool, whether EOS is among them; None for True.
+      emittable, may_end, banned: which columns may be emitted: see EmittableIds.may_emit.
     """
     num_columns = probabilities.shape[-1]
-    allowed = emittable.may_emit(num_columns, may_end)
+    allowed = emittable.may_emit(num_columns, may_end, banned)
     masked = tf.where(allowed, _log(probabilities), 2 * NEVER)
     count = min(top_k, num_columns) if top_k else num_columns
     logs, ids = tf.math.top_k(masked, count)
@@ -318,6 +330,16 @@ def rescored(extensions: Candidates, scores: tf.Tensor, logits: RoundedLogits) -
         tf.gather(x, places, batch_dims=1) for x in (extensions.ids, extensions.parents)
     )
     return Candidates(exact, ids, parents)
+
+
+def _is_banned(banned_ids: tf.Tensor, num_columns: int) -> tf.Tensor:
+    """Return bool [B * N, W]: whether columns are among the banned_ids [B, N, T]."""
+    _, num_beams, num_times = banned_ids.shape
+    num_times = num_times or tf.shape(banned_ids)[2]
+    rows = tf.range(tf.shape(banned_ids)[0] * num_beams)
+    places = tf.stack([tf.repeat(rows, num_times), tf.reshape(banned_ids, [-1])], axis=1)
+    shape = tf.stack([tf.size(rows), num_columns])
+    return tf.scatter_nd(places, tf.ones(tf.shape(places)[:1], tf.int32), shape) > 0
 
 
 def _largest_sums(logs: tf.Tensor, scores: tf.Tensor, count: int) -> Candidates:

@@ -37,6 +37,9 @@ class DecodeOptions:
     min_length: int = fields.option(
         0, "Smallest number of tokens in an output, EOS included.", at_least=0
     )
+    no_repeat_ngram: int = fields.option(
+        0, "No sequence of so many tokens occurs twice in an output. 0: any may.", at_least=0
+    )
     prefix: str = fields.option(
         "", 'Text that every output begins with. If it has a comma: prefix="Ja, das".'
     )

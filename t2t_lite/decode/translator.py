@@ -471,7 +471,7 @@ def _check_parsing(decode_options: options.DecodeOptions) -> None:
         raise errors.UserError(
             "max_source_length is at least 2 for a parser: one word, and its end"
         )
-    for name in ("sampling", "prefix", "min_length"):
+    for name in ("sampling", "prefix", "min_length", "no_repeat_ngram"):
         if decode_options.constrained and getattr(decode_options, name):
             raise errors.UserError(
                 f"{name} does not go with outputs that are always trees: add constrained=false"

@@ -114,6 +114,7 @@ def _plain_search(
     strict_ends=False,
     length_penalty="gnmt",
     early_stop=False,
+    no_repeat_ngram=0,
 ):
     """Beam search as a textbook has it, to the limit, or to beam_size ends."""
     live, finished = [([], 0.0)], []
@@ -126,6 +127,7 @@ def _plain_search(
             extensions += [
                 ([*history, token], score + float(logs[token]))
                 for token in range(1, model.vocab_size)
+                if not _repeats([*history, token], no_repeat_ngram)
             ]
         extensions.sort(key=lambda extension: -extension[1])
         best = extensions[: 2 * beam_size if beam_size > 1 else 1]
@@ -141,6 +143,11 @@ def _plain_search(
     return ranked[:return_beams]
 
 
+def _repeats(ids, size):
+    sequences = list(zip(*(ids[i:] for i in range(size))))
+    return bool(size) and sequences[-1:] != [] and sequences[-1] in sequences[:-1]
+
+
 def _assert_same(found, expected):
     assert [h[0] for h in found] == [h[0] for h in expected]
     assert [h[2] for h in found] == [h[2] for h in expected]
@@ -151,6 +158,9 @@ FAIRSEQ: dict[str, Any] = {"strict_ends": True, "length_penalty": "power"}
 CASES = [
     *itertools.product(
         [{}, {"strict_ends": True}], [(2, 1), (3, 3), (5, 2)], [-0.5, 0.0, 0.6, 1.0]
+    ),
+    *itertools.product(
+        [{"no_repeat_ngram": size} for size in (1, 2, 3)], [(1, 1), (3, 2)], [0.0, 1.0]
     ),
     *itertools.product([FAIRSEQ, {**FAIRSEQ, "early_stop": True}], [(3, 1), (3, 3)], [0.0, 0.7]),
 ]
