@@ -33,6 +33,8 @@ command.define_strings(
     decode_to_file='Where to write outputs. "-": standard output.',
     decode_hparams="Decoding options, as name=value,name=value. The run has its own values of the "
     f"first three:\n{command.table(options.DecodeOptions)}",
+    columns="What the lines of --decode_from_file have with tabs between, e.g. "
+    "text,prefix,target_language. Default: text.",
     split="Decode this split of the run's problem (dev or test) and print its scores.",
     target_language="Language code of --split's targets, e.g. de, for scores after Moses "
     "tokenization. Default: the problem's, or that in the names of the corpus, as train.en-fr.tmx; "
@@ -50,7 +52,8 @@ command.define_bools(
     stream="Translate each line of standard input as soon as it arrives, not in batches.",
     jsonl="Write one JSON object per line: text, score, number of tokens, whether input or output "
     "was cut, and what --decode_hparams=token_scores=true,alignments=true add.",
-    moses_nbest="Write one line per output: line number from 0 ||| text ||| score.",
+    moses_nbest="Write one line per output: line number from 0 ||| text ||| score. With "
+    "token_scores and alignments also those of words: ||| WordScores= ... ||| score ||| 0-0 1-2.",
 )
 flags.DEFINE_enum(
     "engine",
@@ -71,6 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run() -> None:
     _check_flags()
     changes = options.parse(FLAGS.decode_hparams or "")
+    _check_changes(changes)
     if FLAGS.beam_pipeline_options is not None:
         _decode_on_beam(changes)
         return
@@ -147,11 +151,34 @@ def _check_flags() -> None:
         "--jsonl and --moses_nbest: give one of them, with --decode_from_file": (
             FLAGS.jsonl + FLAGS.moses_nbest > (1 if decodes_file else 0)
         ),
+        "--target_language and --data_dir are for --split": (
+            not FLAGS.split and (FLAGS.target_language or FLAGS.data_dir)
+        ),
+        "--columns is for --decode_from_file, without --score_file": (
+            FLAGS.columns and not decodes_file
+        ),
         "--beam_pipeline_options needs --decode_from_file=FILE and --decode_to_file=FILE": (
             on_beam and (not decodes_file or "-" in (source, target))
         ),
     }
     command.refuse(mistakes)
+
+
+def _check_changes(changes: dict[str, Any]) -> None:
+    """Raise UserError for decoding options that would do nothing."""
+    details = [name for name in options.DETAILS if changes.get(name)]
+    others = [name for name in changes if name not in options.OF_SCORING]
+    mistakes = {
+        f"{', '.join(details)}: lines of text have no place for it; add --jsonl or --moses_nbest": (
+            details and not (FLAGS.jsonl or FLAGS.moses_nbest or FLAGS.score_file)
+        ),
+        f"--score_file does not search: leave out {', '.join(others)}": FLAGS.score_file and others,
+    }
+    command.refuse(mistakes)
+
+
+def _columns() -> Sequence[str]:
+    return (FLAGS.columns or "text").split(",")
 
 
 def _form() -> "translations.Form":
@@ -170,6 +197,7 @@ def _decode_on_beam(changes: dict[str, Any]) -> None:
         checkpoint_path=FLAGS.checkpoint_path,
         changes=changes,
         form=_form(),
+        columns=_columns(),
     )
     start = time.monotonic()
     report = bulk.decode_file(job, FLAGS.beam_pipeline_options)
@@ -185,10 +213,12 @@ def _decode_file(model: "translator.Translator") -> None:
         if target == "-":
             report = files.Report(total=files.count_lines(source))
             lines = text_files.read_lines(source)
-            decoding = files.Decoding(model, _form())
+            decoding = files.Decoding(model, _form(), _columns())
             _write(files.outputs(decoding, lines, report, progress=show))
         else:
-            report = files.decode_file(model, source, target, form=_form(), progress=show)
+            report = files.decode_file(
+                model, source, target, form=_form(), columns=_columns(), progress=show
+            )
     _summarize(report)
 
 
@@ -196,9 +226,10 @@ def _stream(model: "translator.Translator") -> None:
     """Answer each line of the standard input as soon as it arrives."""
     from t2t_lite.decode import files
 
-    decoding, report = files.Decoding(model, _form()), files.Report()
+    decoding, report = files.Decoding(model, _form(), _columns()), files.Report()
     for index, text in enumerate(text_files.decode_lines(sys.stdin.buffer)):
-        (translation,) = model.translate([text], first_index=index)
+        text, prefix = decoding.read(text, index)
+        (translation,) = model.translate([text], prefixes=[prefix], first_index=index)
         result = decoding.result(translation, index)
         _write([result.text])
         report.lossy += text_files.REPLACEMENT in text

@@ -15,7 +15,7 @@ import dataclasses
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from t2t_lite import errors, pipelines
@@ -40,6 +40,7 @@ class Job:
     checkpoint_path: str | None
     changes: Mapping[str, Any]  # of the decoding options
     form: translations.Form = "text"
+    columns: Sequence[str] = ("text",)
 
     def model(self) -> translator.Translator:
         """Load the model."""
@@ -104,7 +105,7 @@ class _Decode(apache_beam.DoFn):
         index, first_line, start, end = element
         lines = text_files.read_range(self._job.source, start, end)
         report = files.Report()
-        decoding = files.Decoding(self._model, self._job.form)
+        decoding = files.Decoding(self._model, self._job.form, self._job.columns)
         outputs = files.outputs(decoding, lines, report, first_line=first_line)
         path = self._job.part(index, self._num_windows)
         text_files.write_lines(path, files.lines_of(outputs))
@@ -132,7 +133,7 @@ def _num_lines(index: int, count: int) -> int:
 def _begin(job: Job) -> None:
     """Record the job, or raise UserError where the parts of another job are."""
     record = {
-        **files.Decoding(job.model(), job.form).job,
+        **files.Decoding(job.model(), job.form, job.columns).job,
         "source_sha256": text_files.sha256(job.source),
     }
     path = pathlib.Path(f"{job.target}.job.json")

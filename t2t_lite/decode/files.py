@@ -13,13 +13,13 @@ import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from t2t_lite import errors
-from t2t_lite.decode import forced, journal, translator
+from t2t_lite.decode import forced, journal, options, translator
 from t2t_lite.decode import translation as translations
-from t2t_lite.text import text_files
+from t2t_lite.text import labels, text_files
 
 Path = str | os.PathLike[str]
 # Lines of a window: enough to make batches of like length, and some 30 MB.
@@ -27,6 +27,9 @@ WINDOW = 20_000
 # Options that change the speed of decoding and not its outputs.
 _OF_SPEED = ("batch_size", "batch_tokens")
 _NAMED = 10  # line numbers that a report names
+# What a column of an input line can be: the text, what its output begins with, and its target
+# language. Empty fields are as if there were no such column.
+COLUMNS = ("text", "prefix", "target_language")
 
 
 @dataclasses.dataclass
@@ -94,6 +97,7 @@ def decode_file(
     target: Path,
     *,
     form: translations.Form = "text",
+    columns: Sequence[str] = ("text",),
     progress: Progress | None = None,
 ) -> Report:
     """Translate a file; the target appears when it is complete.
@@ -102,7 +106,7 @@ def decode_file(
     """
     text_files.refuse_target(target, source)
     lines, total = text_files.read_lines(source), count_lines(source)
-    return write(Decoding(model, form), lines, target, total=total, progress=progress)
+    return write(Decoding(model, form, columns), lines, target, total=total, progress=progress)
 
 
 def write(
@@ -177,24 +181,38 @@ def lines_of(texts: Iterable[str]) -> Iterator[str]:
 
 
 class Decoding:
-    """Translates lines with a model, and writes them in a form."""
+    """Translates lines with a model, and writes them in a form.
+
+    `columns` names what stands between the tabs of a line; see COLUMNS.
+    """
 
     skips_blank: bool = True
 
-    def __init__(self, model: translator.Translator, form: translations.Form = "text"):
+    def __init__(
+        self,
+        model: translator.Translator,
+        form: translations.Form = "text",
+        columns: Sequence[str] = ("text",),
+    ):
         self._model = model
         self._form: translations.Form = form
+        self._columns = check_columns(columns)
         self.job: Mapping[str, Any] = {
             "decode": model.fingerprint or model.name,
             "options": _identity(model),
             "form": form,
+            "columns": list(columns),
         }
 
     def batches(self, window: list[str], places: list[int], first: int) -> Iterator[Batch]:
         """See Work; blank lines, whose output does not depend on the model, come last."""
         blank = set(places)
-        texts = [text if place in blank else "" for place, text in enumerate(window)]
-        for batch in self._model.translate_batches(texts, first_index=first):
+        rows = [
+            self.read(line, first + place) if place in blank else ("", "")
+            for place, line in enumerate(window)
+        ]
+        texts, prefixes = zip(*rows) if rows else ((), ())
+        for batch in self._model.translate_batches(texts, prefixes=prefixes, first_index=first):
             blank.difference_update(place for place, _ in batch)
             yield [
                 (place, self.result(item, first + place), len(item.ids)) for place, item in batch
@@ -203,6 +221,20 @@ class Decoding:
             yield [
                 (place, self.result(translator.BLANK, first + place), 0) for place in sorted(blank)
             ]
+
+    def read(self, line: str, number: int) -> tuple[str, str]:
+        """Return the text of the line of a number (from 0), and what its output begins with."""
+        fields = line.split("\t") if len(self._columns) > 1 else [line]
+        if line.strip() and len(fields) != len(self._columns):
+            raise errors.UserError(
+                f"line {number + 1}: expected {len(self._columns)} columns with tabs between "
+                f"({', '.join(self._columns)}), got {len(fields)}"
+            )
+        row = dict(zip(self._columns, fields))
+        text, language = row.get("text", ""), row.get("target_language")
+        if language and text.strip():
+            text = f"{labels.of_language(language, self._model.vocabulary.labels)} {text}"
+        return text, row.get("prefix") or self._model.options.prefix
 
     def result(self, translation: translator.Translation, number: int) -> journal.Result:
         """Return the output for the line of a number (from 0), and what is to be said of it."""
@@ -216,7 +248,8 @@ class Decoding:
 
     def _line(self, translation: translator.Translation, number: int) -> str:
         if self._form == "moses":
-            return translations.moses(translation, number)
+            asked = {name: getattr(self._model.options, name) for name in options.DETAILS}
+            return translations.moses(translation, number, self._model.vocabulary, **asked)
         if self._form == "jsonl":
             return translations.json_line(translation, self._model.vocabulary)
         return translations.line(translation, is_nbest=self._model.options.return_beams > 1)
@@ -253,8 +286,18 @@ class Scoring:
 
 def _identity(model: translator.Translator) -> dict[str, Any]:
     """Return the options on which a line's output depends."""
-    options = dataclasses.asdict(model.options)
-    return {name: value for name, value in options.items() if name not in _OF_SPEED}
+    chosen = dataclasses.asdict(model.options)
+    return {name: value for name, value in chosen.items() if name not in _OF_SPEED}
+
+
+def check_columns(columns: Sequence[str]) -> Sequence[str]:
+    """Return the names of an input's columns; raise UserError where they are not such."""
+    if "text" not in columns or len({*columns}) < len(columns) or {*columns} - {*COLUMNS}:
+        raise errors.UserError(
+            f"--columns names text and others of {', '.join(COLUMNS)}, in the order of the lines' "
+            f"columns; got {','.join(columns)}"
+        )
+    return columns
 
 
 def count_lines(path: Path) -> int | None:

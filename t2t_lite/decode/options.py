@@ -9,6 +9,12 @@ from t2t_lite import config, errors, fields
 Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8"]
 LengthPenalty = Literal["gnmt", "power"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+# Fields that the scores of given outputs depend on, and their speed.
+OF_SCORING = (
+    *("max_source_length", "extra_length", "target_language", "precision"),
+    *("batch_size", "batch_tokens"),
+)
+DETAILS = ("token_scores", "alignments")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,10 +75,12 @@ class DecodeOptions:
         "Parsers only. true: search among trees. false: search freely, then repair the output.",
     )
     token_scores: bool = fields.option(
-        False, "Also return the log-probability of every output token (see --jsonl)."
+        False, "Also return the log-probability of every output token (see --jsonl, --moses_nbest)."
     )
     alignments: bool = fields.option(
-        False, "Also return the input token that each output token attends to most (see --jsonl)."
+        False,
+        "Also return the input token that each output token attends to most (see --jsonl, "
+        "--moses_nbest).",
     )
     max_source_length: int = fields.option(
         512,

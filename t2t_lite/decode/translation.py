@@ -2,13 +2,14 @@
 
 text   Ein Hund rennt.                       see `line`
 jsonl  {"text": "Ein Hund rennt.", "score": -0.61, "finished": true, ...}
-moses  0 ||| Ein Hund rennt. ||| -0.61       a line for each hypothesis, inputs count from 0
+moses  0 ||| Ein Hund rennt. ||| -0.61       see `moses`
 
 This module imports no TensorFlow: the client of a server returns the same types as the decoder.
 """
 
 import dataclasses
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from t2t_lite import errors
@@ -100,15 +101,62 @@ def line(translation: Translation, *, is_nbest: bool = False) -> str:
     return "\t".join(field for pair in fields for field in pair).replace("\n", " ")
 
 
-def moses(translation: Translation, number: int) -> str:
+def moses(
+    translation: Translation,
+    number: int,
+    vocabulary: vocabularies.Vocabulary,
+    *,
+    token_scores: bool = False,
+    alignments: bool = False,
+) -> str:
     """Return a line "number ||| text ||| score" for each hypothesis, as Moses' tools read them.
 
-    Their fields end at "|||", so that within a text it becomes "| | |".
+    Their fields end at "|||", so that within a text it becomes "| | |". The details that are asked
+    for are of words, which end at white space: a word has the sum of its tokens' scores, and the
+    links of all of them, source-target from 0 as Pharaoh writes them. The end, and a label of the
+    target language, are not words.
+
+        0 ||| Ein Hund rennt. ||| WordScores= -0.01 -0.02 -0.2 ||| -0.18 ||| 0-0 1-1 2-2
     """
+    sources = _word_places(translation.source_ids, vocabulary)
+
+    def fields(hypothesis: Hypothesis) -> Iterator[str]:
+        yield " ".join(_moses_words(hypothesis.text))
+        places = _word_places(hypothesis.ids, vocabulary.targets)
+        if token_scores:
+            scores = [0.0] * len({*places.values()})
+            for token, place in places.items():
+                scores[place] += (hypothesis.token_scores or ())[token]
+            yield " ".join(["WordScores=", *(f"{score:.6f}" for score in scores)])
+        yield f"{hypothesis.score:.6f}"
+        if alignments:
+            positions = hypothesis.alignment or ()
+            links = {
+                (sources[positions[token]], place)
+                for token, place in places.items()
+                if positions[token] in sources
+            }
+            yield " ".join(f"{source}-{target}" for source, target in sorted(links))
+
     return "\n".join(
-        f"{number} ||| {' '.join(h.text.replace('|||', '| | |').split())} ||| {h.score:.6f}"
-        for h in translation.hypotheses
+        " ||| ".join([str(number), *fields(hypothesis)]) for hypothesis in translation.hypotheses
     )
+
+
+def _moses_words(text: str) -> list[str]:
+    return text.replace("|||", "| | |").split()
+
+
+def _word_places(ids: Sequence[int], vocabulary: vocabularies.Vocabulary) -> dict[int, int]:
+    """Return the place of its word in the text for each token's place in ids.
+
+    A space alone belongs to the word that it begins, as in "▁Hund".
+    """
+    start = 1 if ids and ids[0] in vocabulary.labels.values() else 0
+    last = len(_moses_words(vocabulary.decode(ids[start:]))) - 1
+    tokens = [i for i in range(start, len(ids)) if ids[i] != vocabularies.EOS_ID and last >= 0]
+    texts = {i: vocabulary.decode(ids[start : i + 1]) for i in tokens}
+    return {i: min(len(_moses_words(text + "x")) - 1, last) for i, text in texts.items()}
 
 
 def json_line(translation: Translation, vocabulary: vocabularies.Vocabulary) -> str:

@@ -280,3 +280,29 @@ def test_a_target_longer_than_an_output_can_be_is_cut(model, tmp_path):
     report = files.write(files.Scoring(model), [("a dog", "x y " * 9_999)], tmp_path / "out")
     assert report.unfinished == 1
     assert _lines(tmp_path / "out")[0].endswith(f"\t{limit}")
+
+
+def test_columns_give_each_line_a_beginning_of_its_output(model, tmp_path):
+    lines = ["two \ta dog runs", "\the sleeps", "", "dog\t "]
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_text("\n".join(lines) + "\n")
+    files.decode_file(model, source, target, columns=["prefix", "text"])
+    expected = model.translate(["a dog runs", "he sleeps", "", ""], prefixes=["two ", "", "", ""])
+    assert target.read_text().splitlines() == [each.text for each in expected]
+    assert expected[0].text.startswith("two ")
+
+
+@pytest.mark.parametrize(
+    ("columns", "line", "says"),
+    [
+        (["text", "prefix"], "a dog", r"line 2: expected 2 columns .*\(text, prefix\), got 1"),
+        (["text", "target_language"], "a dog\tdeu", "no target languages to choose from"),
+        (["prefix"], "", "--columns names text"),
+        (["text", "prefx"], "", "text, prefix, target_language"),
+    ],
+)
+def test_wrong_columns_say_what_was_expected(model, tmp_path, columns, line, says):
+    source = tmp_path / "in"
+    source.write_text(f"\n{line}\n")
+    with pytest.raises(errors.UserError, match=says):
+        files.decode_file(model, source, tmp_path / "out", columns=columns)

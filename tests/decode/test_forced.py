@@ -90,7 +90,32 @@ def test_a_moses_list_has_a_line_for_each_hypothesis(tmp_path):
     hostile = translator.Translation(
         hypotheses=(translator.Hypothesis(text="a ||| b\nc", score=0, ids=(5, 1), finished=True),)
     )
-    assert translations.moses(hostile, 7) == "7 ||| a | | | b c ||| 0.000000"
+    assert translations.moses(hostile, 7, model.vocabulary) == "7 ||| a | | | b c ||| 0.000000"
+
+
+def test_a_moses_list_has_scores_and_links_of_words():
+    vocabulary = tiny_run.subwords()
+    ids, source_ids = ([*vocabulary.encode(text), 1] for text in ("two zebras run", "a dog runs"))
+    starts = [vocabulary.pieces[token].startswith("\u2581") for token in ids[:-1]]
+    words = [sum(starts[1 : place + 1]) for place in range(len(starts))]  # of each token
+    counts = [words.count(word) for word in range(3)]
+    assert counts[1] > 1  # "zebras" is several tokens
+    # "two" -> "a"; of "zebras" the first token -> "a", others -> "runs"; "run" -> the end.
+    last, end = len(source_ids) - 2, len(source_ids) - 1
+    places = [0] * (counts[0] + 1) + [last] * (counts[1] - 1) + [end] * (counts[2] + 1)
+    hypothesis = translator.Hypothesis(
+        text="two zebras run",
+        score=-1.5,
+        finished=True,
+        ids=tuple(ids),
+        token_scores=(-0.25,) * len(ids),
+        alignment=tuple(places),
+    )
+    scores = " ".join(f"{-0.25 * count:.6f}" for count in counts)
+    found = translator.Translation(hypotheses=(hypothesis,), source_ids=tuple(source_ids))
+    assert translations.moses(found, 3, vocabulary, token_scores=True, alignments=True) == (
+        f"3 ||| two zebras run ||| WordScores= {scores} ||| -1.500000 ||| 0-0 0-1 2-1"
+    )
 
 
 def test_padding_changes_nothing():

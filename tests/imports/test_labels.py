@@ -60,3 +60,19 @@ def test_the_command_says_that_the_model_wants_a_label(run_dir, tmp_path, capsys
         captured = capsys.readouterr().err
         assert message in captured
         assert "without a target language" not in captured
+
+
+def test_a_column_gives_each_line_its_target_language(run_dir, tmp_path):
+    rows = [("deu", "a dog"), ("zh-Hans", "a dog"), ("", ">>deu<< a dog"), ("deu", "")]
+    outputs = []
+    for lines, more in (
+        (["\t".join(row) for row in rows], ["--columns=target_language,text"]),
+        ([f">>{row[0]}<< {row[1]}" if all(row) else row[1] for row in rows], []),
+    ):
+        (tmp_path / "in").write_text("\n".join(lines) + "\n")
+        flags = [f"--output_dir={run_dir}", f"--decode_from_file={tmp_path}/in", *more]
+        flags += [f"--decode_to_file={tmp_path}/out", "--decode_hparams=extra_length=4"]
+        assert decoder.main(["", *flags]) == 0
+        outputs.append((tmp_path / "out").read_text())
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 4
