@@ -2,7 +2,8 @@
 
   python benchmarks/latency.py --output_dir=run --source=test.en
   python benchmarks/latency.py --export_dir=export/1 --source=test.en [--c_program]
-  python benchmarks/latency.py --model=base [--write_ctranslate2=ct2_base]
+  python benchmarks/latency.py --lite_dir=lite --source=test.en
+  python benchmarks/latency.py --model=base [--write_ctranslate2=ct2_base] [--lite=int8]
   other/bin/python benchmarks/latency.py --source=test.en --ctranslate2=ct2_model
   other/bin/python benchmarks/latency.py --model=base --ctranslate2=ct2_base
 
@@ -54,8 +55,14 @@ def main() -> None:
         if flags.c_program:
             decoder = _c_program(flags, stack)
         else:
-            decoder = (_ctranslate2 if flags.ctranslate2 else _t2t_lite)(flags)
+            decoder = _ways(flags)(flags)
         _time(decoder, flags)
+
+
+def _ways(flags: argparse.Namespace) -> Callable[[argparse.Namespace], Decoder]:
+    if flags.ctranslate2:
+        return _ctranslate2
+    return _lite if flags.lite or flags.lite_dir else _t2t_lite
 
 
 def _time(decoder: Decoder, flags: argparse.Namespace) -> None:
@@ -92,6 +99,8 @@ def _flags() -> argparse.Namespace:
     parser.add_argument("--output_dir", help="of a training run")
     parser.add_argument("--checkpoint_path")
     parser.add_argument("--export_dir", help="a version of an export, in place of --output_dir")
+    parser.add_argument("--lite_dir", help="an export to LiteRT, in place of --output_dir")
+    parser.add_argument("--lite", help="how LiteRT stores the weights of --model")
     parser.add_argument("--c_program", action="store_true", help="run the export without Python")
     parser.add_argument("--model", choices=["base", "big"], help="of random weights")
     parser.add_argument("--source", type=pathlib.Path, help="sentences, one a line")
@@ -173,12 +182,39 @@ def _c_program(flags: argparse.Namespace, stack: contextlib.ExitStack) -> Decode
     return Decoder("t2t-lite export in C", ask, sentences, is_here=False)
 
 
-def _random_model(flags: argparse.Namespace):
-    """Return the search, a tf.function, of a model of random weights."""
+def _lite(flags: argparse.Namespace) -> Decoder:
+    if flags.lite_dir:
+        import t2t_lite_runtime
+
+        model = t2t_lite_runtime.load(flags.lite_dir, flags.threads)
+        peer = f"t2t-lite LiteRT {model.record['weights']}"
+        return Decoder(peer, lambda sentence: model.translate([sentence]), _sentences(flags))
+    from t2t_lite_runtime import search
+
+    from t2t_lite.decode import litert, translator
+    from t2t_lite.tasks import translation
+    from t2t_lite.text import t2t_vocabulary
+
+    model, options = _random_weights(flags)
+    pieces = "".join(f"'{i}_'\n" for i in range(VOCABULARY - 2))
+    vocabulary = t2t_vocabulary.SubwordVocabulary(f"'<pad>_'\n'<EOS>_'\n{pieces}".encode())
+    task = translation.Translation(vocabulary)
+    translating = translator.Translator(model, task, options, frozen=True)
+    data = litert.convert(translating, longest_source=flags.length, num_kept=1, weights=flags.lite)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        searcher = search.Searcher(file.name, flags.threads)
+    peer = f"t2t-lite LiteRT {flags.lite}"
+    return Decoder(peer, searcher, [one[0].tolist() for one in _random_ids(flags)])
+
+
+def _random_weights(flags: argparse.Namespace):
+    """Return a model of random weights and options by which every output has --length tokens."""
     import tensorflow as tf
 
     from t2t_lite import registry
-    from t2t_lite.decode import beam_search, cached_decoder, candidates, options
+    from t2t_lite.decode import options
     from t2t_lite.model import transformer
 
     registry.load("t2t_lite.hparams")
@@ -188,12 +224,23 @@ def _random_model(flags: argparse.Namespace):
         beam_size=flags.beam_size,
         strict_ends=True,
         min_length=flags.length + 1,
+        extra_length=0,
         precision=flags.precision,
     )
     hparams = registry.hparams(f"transformer_{flags.model}")
     model = transformer.Transformer(hparams, VOCABULARY, dtype=decode_options.weights_dtype)
     if flags.write_ctranslate2:
         _write_ctranslate2(model, flags.write_ctranslate2)
+    return model, decode_options
+
+
+def _random_model(flags: argparse.Namespace):
+    """Return the search, a tf.function, of a model of random weights."""
+    import tensorflow as tf
+
+    from t2t_lite.decode import beam_search, cached_decoder, candidates
+
+    model, decode_options = _random_weights(flags)
     decoder = cached_decoder.of_models([model], decode_options)
 
     @tf.function(input_signature=[tf.TensorSpec([1, None], tf.int32)], autograph=False)
