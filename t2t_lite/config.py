@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from t2t_lite import errors, fields
 
-PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t"]
+PositionEncoding = Literal["sinusoid", "learned", "sinusoid_t2t", "sinusoid_halves"]
 Embeddings = Literal["shared", "separate"]
 Activation = Literal["relu", "swish"]
 AttentionFunction = Literal["scaled_dot", "dot", "additive"]
@@ -66,6 +66,13 @@ class ImportedModel:
         above=0,
     )
 
+    decoding: str = fields.option(
+        "",
+        "Decoding options that the framework has other defaults for, as --decode_hparams takes "
+        "them (Hugging Face).",
+        changes=NOTHING,
+    )
+
     def __post_init__(self) -> None:
         fields.check(self)
 
@@ -93,7 +100,8 @@ class HParams:
     position_encoding: PositionEncoding = fields.option(
         "sinusoid",
         "Position encoding. sinusoid: the paper's formula; learned: an embedding for each "
-        "position; sinusoid_t2t: the formula in tensor2tensor's order of columns.",
+        "position; sinusoid_t2t: the formula in tensor2tensor's order of columns; sinusoid_halves: "
+        "in transformers' order.",
         changes=MODEL,
     )
     attention_function: AttentionFunction = fields.option(
@@ -344,7 +352,11 @@ def model(hparams: HParams) -> dict[str, Any]:
 
 def _values(hparams: HParams, *, changes: Collection[str]) -> dict[str, Any]:
     """Return the values of fields whose change has one of these effects, all by their own names."""
-    every = dataclasses.fields(HParams)
-    names = [f.name for f in every if f.metadata.get("changes", LEARNT) in changes]
-    values = {name: getattr(hparams, name) for name in names}
-    return values | dataclasses.asdict(values.pop("imported"))
+
+    def chosen(record: HParams | ImportedModel, default: str) -> dict[str, Any]:
+        every = dataclasses.fields(record)
+        names = [f.name for f in every if f.metadata.get("changes", default) in changes]
+        return {name: getattr(record, name) for name in names}
+
+    values = chosen(hparams, LEARNT)
+    return values | chosen(values.pop("imported"), MODEL)

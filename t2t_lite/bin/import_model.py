@@ -1,5 +1,6 @@
 """Convert a model that another framework has trained into an output_dir.
 
+  t2t-lite-import --from=opus_mt --model=Helsinki-NLP/opus-mt-en-de --output_dir=run
   t2t-lite-import --from=tensor2tensor --model=t2t_train/model.ckpt-250000 --output_dir=run \\
     --vocab=t2t_data/vocab.translate_ende_wmt32k.32768.subwords
   t2t-lite-import --from=marian --model=opus-mt-en-de --output_dir=run
@@ -19,13 +20,14 @@ from absl import flags
 from t2t_lite import errors
 from t2t_lite.bin import command
 
-FRAMEWORKS = ("tensor2tensor", "marian", "opennmt_tf", "fairseq")
+FRAMEWORKS = ("opus_mt", "marian", "tensor2tensor", "opennmt_tf", "fairseq")
 
 FLAGS = command.new_flags()
 flags.DEFINE_enum("from", None, FRAMEWORKS, "The model's framework.", flag_values=FLAGS)
 command.define_strings(
     FLAGS,
-    model="The model's checkpoint, or a folder whose newest checkpoint is used.",
+    model="The model's checkpoint, or a folder whose newest checkpoint is used. opus_mt: a "
+    "folder of Hugging Face's form, or a name on the hub.",
     output_dir="The new run; must not exist.",
     vocab="The model's vocabulary files, separated by commas. Marian: "
     "source.spm,target.spm,vocab.yml. OpenNMT-tf: vocab.txt,spm.model. fairseq: dict.txt,codes or "
@@ -49,21 +51,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _import() -> None:
     with command.quiet_import():
-        from t2t_lite.imports import fairseq, imported, marian, opennmt_tf, tensor2tensor
+        from t2t_lite.imports import (
+            fairseq,
+            imported,
+            marian,
+            opennmt_tf,
+            opus_mt,
+            tensor2tensor,
+        )
     readers = {
-        "marian": (marian.read, ()),
-        "opennmt_tf": (opennmt_tf.read, ("num_heads",)),
-        "fairseq": (fairseq.read, ("num_heads",)),
-        "tensor2tensor": (tensor2tensor.read, ("num_heads", "target_space")),
+        "opus_mt": (opus_mt.read, ()),
+        "marian": (marian.read, ("vocab",)),
+        "opennmt_tf": (opennmt_tf.read, ("vocab", "num_heads")),
+        "fairseq": (fairseq.read, ("vocab", "num_heads")),
+        "tensor2tensor": (tensor2tensor.read, ("vocab", "num_heads", "target_space")),
     }
     framework = str(FLAGS["from"].value)
     read, takes = readers[framework]
-    for name in ("num_heads", "target_space"):
+    for name in ("vocab", "num_heads", "target_space"):
         if FLAGS[name].value is not None and name not in takes:
             raise errors.UserError(f"--{name} is not for models of {framework}: leave it out")
     model = read(
         FLAGS.model,
-        vocab=FLAGS.vocab,
         problem=FLAGS.problem,
         **{name: FLAGS[name].value for name in takes},
     )

@@ -187,7 +187,8 @@ class _Settings(NamedTuple):
         """K; to stop early, N, of which `search` returns the best K."""
         if self.options.sampling:
             return 1
-        return self.num_beams if self.options.early_stop else self.options.return_beams
+        stops_early = self.options.early_stop != "false"
+        return self.num_beams if stops_early else self.options.return_beams
 
 
 def num_beams(options: decode_options.DecodeOptions) -> int:
@@ -533,7 +534,8 @@ def _with_step(steps: Steps, step: Steps, position: tf.Tensor) -> Steps:
 
 def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) -> tf.Tensor:
     """Return [B]: below the limit, and an alive hypothesis can still reach the worst finished one;
-    to stop early, there are fewer than N of these.
+    to stop early, there are fewer than N of these, or (heuristic) an alive one is better at its
+    present length than the worst of these N.
 
     Log-probabilities only fall, so an alive hypothesis ends with at most its present one over the
     largest penalty that it can still meet: that of the limit, or for alpha < 0 of the next step.
@@ -547,7 +549,10 @@ def _should_continue(beams: Beams, sentences: Sentences, settings: _Settings) ->
     if settings.num_wanted is not None:
         worst = tf.gather(beams.finished_scores, settings.num_wanted - 1, axis=1)
     can_improve = best_alive / largest_penalty > worst
-    if settings.options.early_stop:
+    if settings.options.early_stop == "heuristic":
+        now = best_alive / length_penalty(beams.lengths, settings.options)
+        can_improve = now > beams.finished_scores[:, -1]
+    if settings.options.early_stop == "true":
         can_improve = ~_exists(beams.finished_scores[:, -1])
     return can_improve & _exists(best_alive) & (beams.lengths < sentences.max_lengths)
 

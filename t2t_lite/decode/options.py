@@ -8,6 +8,7 @@ from t2t_lite import config, errors, fields
 
 Precision = Literal["float32", "mixed", "bfloat16", "mixed_int8"]
 LengthPenalty = Literal["gnmt", "power"]
+EarlyStop = Literal["false", "true", "heuristic"]
 _OF_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 # Fields that the scores of given outputs depend on, and their speed.
 OF_SCORING = (
@@ -35,10 +36,11 @@ class DecodeOptions:
         "Length penalty by which the log-probability of n tokens is divided. gnmt: "
         "((5 + n) / 6)^alpha. power: n^alpha, as in fairseq and Marian.",
     )
-    early_stop: bool = fields.option(
-        False,
+    early_stop: EarlyStop = fields.option(
+        "false",
         "true: stop searching after the first beam_size finished outputs, as in fairseq. false: "
-        "stop when no unfinished output can become better.",
+        "stop when no unfinished output can become better. heuristic: when none is better at its "
+        "present length than the worst of beam_size finished ones, as in transformers.",
     )
     min_length: int = fields.option(
         0, "Smallest number of tokens in an output, EOS included.", at_least=0
@@ -101,6 +103,8 @@ class DecodeOptions:
     )
 
     def __post_init__(self) -> None:
+        if isinstance(self.early_stop, bool):
+            object.__setattr__(self, "early_stop", str(self.early_stop).lower())
         fields.check(self)
         if self.sampling:
             return
@@ -136,6 +140,7 @@ def for_model(hparams: config.HParams, **changes: Any) -> DecodeOptions:
         "alpha": hparams.alpha,
         "extra_length": hparams.extra_length,
         "max_source_length": max(DecodeOptions.max_source_length, hparams.max_length),
+        **parse(hparams.imported.decoding),
     }
     return DecodeOptions(**{**defaults, **changes})
 

@@ -138,7 +138,7 @@ def _tree(steps: beam_search.Steps, max_length: int, options: decode_options.Dec
         stopped = "nothing left"
     elif len(steps.ids) == max_length:
         stopped = "length limit"
-    elif options.early_stop:
+    elif options.early_stop != "false":
         stopped = "enough ends"
     return Tree(
         extensions=extensions, hypotheses=hypotheses, stopped=stopped, max_length=max_length

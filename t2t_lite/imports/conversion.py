@@ -15,6 +15,7 @@ _PART = re.compile(r"/(?:kernel|bias)/[qkvo]$")
 _PAD = "<pad>"  # of frameworks that have none
 EMBEDDINGS: tuple[str, ...] = ("source_embedding/matrix", "embedding/matrix", "softmax/matrix")
 LOGITS_BIAS = "logits/bias"
+NEVER = -100.0  # the logit of PAD where a framework has none, or never gives it a probability
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,6 +178,17 @@ def hparams(
         ),
     )
     return config.HParams(**{**sizes, **others})
+
+
+def check_sizes(hparams: config.HParams, told: Mapping[str, Any]) -> None:
+    """Raise UserError for a size that settings tell and that the weights contradict."""
+    for name, value in told.items():
+        size = getattr(hparams, name)
+        if isinstance(value, int) and value != size:
+            raise errors.UserError(
+                f"the model cannot be imported: its weights have {name}={size}, its settings say "
+                f"{value}"
+            )
 
 
 def completed(

@@ -20,7 +20,7 @@ from t2t_lite import config, errors
 from t2t_lite.imports import conversion, imported, piece_files, torch_checkpoint
 
 _SPECIAL = ("<s>", "<pad>", "</s>", "<unk>")
-_NAMES = conversion.Names(
+NAMES = conversion.Names(
     layer=r"(encoder|decoder)\.layers\.(\d{1,4})\.(.+)",
     in_layer={
         r"(self_attn|encoder_attn|final)_layer_norm\.weight": "{0}_norm/scale",
@@ -127,7 +127,7 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
     Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
     `sides`.
     """
-    renamed = _NAMES.renamed(arrays)
+    renamed = NAMES.renamed(arrays)
     weights = {name: value.T if "/kernel" in name else value for name, value in renamed.items()}
     return conversion.completed(weights, sides, start="</s>")
 

@@ -28,6 +28,7 @@ class Imported:
       problem: what it has learnt.
       hparams_set: what the other framework calls its settings.
       step: updates that it was trained for.
+      revision: the name and revision of a model that came from a hub.
     """
 
     hparams: config.HParams
@@ -38,6 +39,7 @@ class Imported:
     problem: str
     hparams_set: str
     step: int
+    revision: str | None = None
 
 
 def write(imported: Imported, output_dir: str | os.PathLike[str]) -> str:
@@ -56,6 +58,7 @@ def write(imported: Imported, output_dir: str | os.PathLike[str]) -> str:
         hparams_set=imported.hparams_set,
         precision="float32",
         random_seed=0,
+        imported_from=imported.revision,
     )
     return finished.write(
         output_dir,

@@ -17,8 +17,6 @@ from t2t_lite.imports import conversion, imported, piece_files
 from t2t_lite.text import marian_yaml, piece_vocabulary, sentencepiece_vocabulary
 
 _SETTINGS = "special:model.yml"
-# The logit of PAD, which Marian has not: its probability is that of no other id by e^-100.
-_NEVER = -100.0
 _NAMES = conversion.Names(
     layer=r"(encoder|decoder)_l(\d{1,4})_(.+)",
     first_layer=1,
@@ -69,6 +67,7 @@ _ONLY = {
     "right-left": ("false",),
 }
 _YAML = (".yml", ".yaml")
+_OTHER_YML = re.compile(r"(decoder|progress|\.npz)\.yml$")  # settings, which are not vocabularies
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
 
 
@@ -127,7 +126,7 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
     no_bias = np.zeros(len(sides.target.places) - 1, np.float32)
     weights.setdefault(conversion.LOGITS_BIAS, no_bias)
     weights = conversion.completed(weights, sides)
-    weights[conversion.LOGITS_BIAS][0] = _NEVER
+    weights[conversion.LOGITS_BIAS][0] = conversion.NEVER
     return weights
 
 
@@ -169,7 +168,9 @@ def _is_pre_norm(settings: Mapping[str, str]) -> bool:
 def _model_path(path: pathlib.Path) -> pathlib.Path:
     if not path.is_dir():
         return path
-    found = sorted(path.glob("*.npz"))
+    if (path / "config.json").is_file():
+        raise errors.UserError(f"{path} has Hugging Face's form: give --from=opus_mt")
+    found = sorted(path.glob("*.npz")) or sorted(path.glob("*.bin"))
     found = [p for p in found if not p.name.endswith((".optimizer.npz", ".orig.npz"))] or found
     if len(found) != 1:
         raise errors.UserError(f"{path} holds {len(found)} models *.npz: give one as --model")
@@ -178,6 +179,11 @@ def _model_path(path: pathlib.Path) -> pathlib.Path:
 
 def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Return the arrays of a .npz, its settings among them."""
+    if path.suffix == ".bin":
+        raise errors.UserError(
+            f"{path} is in the form that marian-conv writes for Marian: give the .npz that it "
+            "was made of"
+        )
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -205,6 +211,12 @@ def _vocabulary(
     paths = [pathlib.Path(part.strip()) for part in given.split(",")] if given else _beside(folder)
     spm = [path for path in paths if path.suffix == ".spm"]
     numbers = [path for path in paths if path.suffix in (*_YAML, ".vocab")]
+    codes = [path for path in paths if path.suffix == ".bpe"]
+    if codes or (not paths and list(folder.glob("*.bpe"))):
+        raise errors.UserError(
+            "the model cannot be imported: its texts are cut by BPE "
+            f"({(codes or sorted(folder.glob('*.bpe')))[0]}), not by SentencePiece"
+        )
     if len(paths) != len(spm) + len(numbers) or not 1 <= len(spm) <= 2 or len(numbers) > 2:
         raise errors.UserError(
             "give the vocabulary as --vocab=source.spm,target.spm,vocab.yml, or as one .spm; got "
@@ -233,10 +245,13 @@ def _vocabulary(
 def _pieces(path: pathlib.Path) -> list[str]:
     """Return the pieces of a vocab.yml, or of a file that has one on each line."""
     text = path.read_text("utf-8")
-    if path.suffix in _YAML:
-        return marian_yaml.ordered(marian_yaml.read(text))
-    lines = text.removesuffix("\n").split("\n")
-    return marian_yaml.ordered({line.rstrip("\r"): i for i, line in enumerate(lines)})
+    try:
+        if path.suffix in _YAML:
+            return marian_yaml.ordered(marian_yaml.read(text))
+        lines = text.removesuffix("\n").split("\n")
+        return marian_yaml.ordered({line.rstrip("\r"): i for i, line in enumerate(lines)})
+    except errors.UserError as error:
+        raise errors.UserError(f"{path}: {error}") from error
 
 
 def _beside(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -246,7 +261,8 @@ def _beside(folder: pathlib.Path) -> list[pathlib.Path]:
         own = [path for side in ("src", "trg") for path in folder.glob(f"*.{side}.vocab")]
         if len(own) == 2:
             return [*sides, *own]
-        yml = sorted(folder.glob("*.yml"), key=lambda p: "vocab" not in p.name)
+        yml = [path for path in folder.glob("*.yml") if not _OTHER_YML.search(path.name)]
+        yml.sort(key=lambda path: ("vocab" not in path.name, path.name))
         found, unclear = [*sides, *yml[:1]], yml[:2]
         is_unclear = len(yml) > 1 and "vocab" in yml[1].name
     else:

@@ -34,7 +34,7 @@ class Files:
 
     def joined(self, pieces: Sequence[str], target_pieces: Sequence[str]) -> bytes:
         """Return the content of the one file that is made of them; pieces by the ids here."""
-        models = [_sentencepiece(path) for path in self.models] or [None]
+        models = [sentencepiece_model(path) for path in self.models] or [None]
         codes = [_codes(path) for path in self.codes] or [None]
         return piece_vocabulary.joined(
             piece_vocabulary.side(pieces, model=models[0], codes=codes[0]),
@@ -112,7 +112,8 @@ def _first(folders: Sequence[pathlib.Path], patterns: Sequence[str]) -> list[pat
     return []
 
 
-def _sentencepiece(path: pathlib.Path) -> bytes:
+def sentencepiece_model(path: pathlib.Path) -> bytes:
+    """Return a SentencePiece model; raise UserError where the file is none."""
     model = _read(path)
     try:
         loaded = sentencepiece_vocabulary.processor(model)

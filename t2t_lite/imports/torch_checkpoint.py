@@ -1,4 +1,4 @@
-"""Checkpoints of PyTorch, which the extra `fairseq` installs."""
+"""Files of PyTorch, which the extra `fairseq` installs."""
 
 import argparse
 import pathlib
@@ -11,32 +11,53 @@ from t2t_lite import errors
 
 
 def load(path: pathlib.Path) -> dict[str, Any]:
-    """Return the content of a file of torch.save, the tensors of its entry "model" as arrays.
-
-    A pickle can run any code when it is loaded: `weights_only` restricts it to tensors, containers,
-    numbers and, here, the Namespace of a command's arguments.
+    """Return the content of fairseq's file, the tensors of its entry "model" as arrays.
 
     Raises UserError where PyTorch is not installed, and where the file is damaged or holds anything
     else.
+    """
+    content = _content(path, otherwise="")
+    tensors = content.get("model") if isinstance(content, dict) else None
+    if not isinstance(tensors, dict) or not tensors:
+        raise errors.UserError(f"{path} is not a checkpoint of fairseq: it has no entry 'model'")
+    return {**content, "model": _arrays(tensors)}
+
+
+def tensors(path: pathlib.Path, *, otherwise: str) -> dict[str, np.ndarray]:
+    """Return the tensors of a state_dict as arrays; see `load`.
+
+    `otherwise` is what else to do where PyTorch is not installed.
+    """
+    content = _content(path, otherwise=otherwise)
+    if not isinstance(content, dict) or not content:
+        raise errors.UserError(f"{path} is not the file of a model: expected tensors by their name")
+    return _arrays(content)
+
+
+def _content(path: pathlib.Path, *, otherwise: str) -> Any:
+    """Return the content of a file of torch.save.
+
+    A pickle can run any code when it is loaded: `weights_only` restricts it to tensors, containers,
+    numbers and, here, the Namespace of a command's arguments.
     """
     try:
         import torch  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise errors.UserError(
-            f"PyTorch reads fairseq's checkpoints, and it cannot be imported ({_reason(error)}): "
-            "run pip install 't2t-lite[fairseq]'"
+            f"PyTorch reads {path.name}, and it cannot be imported ({_reason(error)}): "
+            f"run pip install 't2t-lite[fairseq]'{otherwise and ', '}{otherwise}"
         ) from error
     try:
         with torch.serialization.safe_globals([argparse.Namespace]):
-            content = torch.load(path, map_location="cpu", weights_only=True)
+            return torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
         raise errors.UserError(f"there is no file {path}{errors.missing_folder(path)}") from error
     except Exception as error:  # a damaged pickle may raise anything
         raise errors.UserError(f"cannot read {path}: {_reason(error)}") from error
-    tensors = content.get("model") if isinstance(content, dict) else None
-    if not isinstance(tensors, dict) or not tensors:
-        raise errors.UserError(f"{path} is not a checkpoint of fairseq: it has no entry 'model'")
-    return {**content, "model": {str(name): _array(name, t) for name, t in tensors.items()}}
+
+
+def _arrays(tensors: Any) -> dict[str, np.ndarray]:
+    return {str(name): _array(name, tensor) for name, tensor in tensors.items()}
 
 
 def _array(name: str, tensor: Any) -> np.ndarray:

@@ -108,11 +108,22 @@ class BiasedLogits(embedding.Logits):
 
 @keras.saving.register_keras_serializable("t2t_lite")
 class SinusoidHalves(position.PositionalEncoding):
-    """All sines, then all cosines, wavelengths in D / 2 - 1 intervals, not D / 2."""
+    """The paper's sinusoids, all sines before all cosines (transformers' MarianMTModel)."""
+
+    def _intervals(self) -> int:
+        return self.d_model // 2
 
     def call(self, positions):
         """Map int32 positions [...] to float32 [..., D]: position 0 is 0, ..., 0, 1, ..., 1."""
-        step = math.log(10_000) / max(self.d_model // 2 - 1, 1)
+        step = math.log(10_000) / self._intervals()
         rates = [math.exp(-i * step) for i in range(self.d_model // 2)]
         angles = tf.cast(positions, tf.float32)[..., None] * tf.constant(rates)
         return tf.concat([tf.sin(angles), tf.cos(angles)], axis=-1)
+
+
+@keras.saving.register_keras_serializable("t2t_lite")
+class T2TSinusoids(SinusoidHalves):
+    """All sines, then all cosines, wavelengths in D / 2 - 1 intervals, not D / 2."""
+
+    def _intervals(self) -> int:
+        return max(self.d_model // 2 - 1, 1)

@@ -27,7 +27,8 @@ _FUNCTIONS = {
 }
 _POSITIONS = {
     "sinusoid": position.PositionalEncoding,
-    "sinusoid_t2t": imported.SinusoidHalves,
+    "sinusoid_halves": imported.SinusoidHalves,
+    "sinusoid_t2t": imported.T2TSinusoids,
 }
 
 

@@ -47,6 +47,7 @@ class Run:
     random_seed: int
     warm_start: str | None = None  # the fingerprint of the checkpoint that it began with
     warm_start_from: str | None = None  # where that was: a run there may have trained on since
+    imported_from: str | None = None  # the name and revision of a model of Hugging Face's hub
     versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
 

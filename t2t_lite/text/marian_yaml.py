@@ -20,13 +20,13 @@ def read(text: str) -> dict[str, int]:
     key = None
     for line in text.split("\n"):
         line = line.rstrip("\r")
-        if not line.strip():
+        if not line.strip(" "):  # other white space may be a piece
             continue
         if line.startswith("? "):  # a long key has a line of its own
             key = _unquoted(line[2:])
             continue
         before, colon, number = line.rpartition(":")
-        if not colon or not number.strip().isdecimal() or (key is None) != bool(before.strip()):
+        if not colon or not number.strip().isdecimal() or (key is None) != bool(before.strip(" ")):
             raise errors.UserError(f"a vocabulary's line is not 'piece: number': {line!r:.60}")
         found[_unquoted(before) if key is None else key] = int(number)
         key = None

@@ -62,7 +62,10 @@ def test_vocab_yml_is_read_by_hand():
     )
     text += '? abc\n: 9\n\u2581: 10\n"\\x85": 11\n#: 12\n'
     expected = ["</s>", "<unk>", "yes", "~", "1.5", '"', "'", ":", "\u2581a", "abc", "\u2581"]
-    assert marian_yaml.ordered(marian_yaml.read(text)) == [*expected, "\x85", "#"]
+    expected += ["\x85", "#"]
+    spaces = ["\xa0", "\u2009", "\u2028", "\u3000", "\x1c"]  # as Marian writes them, unquoted
+    text += "".join(f"{space}: {13 + i}\n" for i, space in enumerate(spaces)) + "\n  \n"
+    assert marian_yaml.ordered(marian_yaml.read(text)) == [*expected, *spaces]
     for wrong in ("a: b\n", "a\n", ": 5\n", "</s>: 0\n<unk>: 2\n", "a: 0\nb: 1\n"):
         with pytest.raises(errors.UserError, match="vocabulary"):
             marian_yaml.ordered(marian_yaml.read(wrong))
@@ -117,11 +120,30 @@ def test_a_vocabulary_of_another_model_is_refused(tmp_path):
         file.write("more: " + str(len((tmp_path / "vocab.yml").read_text().split("\n")) - 1))
     with pytest.raises(errors.UserError, match="entries and the embedding"):
         marian.read(tmp_path)
+    (tmp_path / "decoder.yml").write_text("beam-size: 6\n")
+    (tmp_path / "vocab.yml").write_text("a\n")
+    with pytest.raises(errors.UserError, match=r"vocab.yml: a vocabulary's line"):
+        marian.read(tmp_path)
+    (tmp_path / "vocab.yml").unlink()
+    with pytest.raises(errors.UserError, match="entries and the embedding"):  # of the .spm alone
+        marian.read(tmp_path)
     (tmp_path / "source.spm").write_bytes(b"no model")
     for vocab, message in (
         (None, "no vocabularies"),
         ("vocab.txt", "give the vocabulary as --vocab"),
         ("none.spm", "no vocabulary file"),
+        ("source.bpe", "cut by BPE .source.bpe"),
     ):
         with pytest.raises(errors.UserError, match=message):
             marian.read(tmp_path, vocab=vocab)
+
+
+def test_other_forms_of_a_model_are_named(refused, tmp_path):
+    marian_numbers.write(tmp_path)
+    for path in tmp_path.glob("*.spm"):
+        path.rename(path.with_suffix(".bpe"))
+    assert "its texts are cut by BPE" in refused("marian")
+    (tmp_path / "model.npz").rename(tmp_path / "model.bin")
+    assert "model.bin is in the form that marian-conv writes" in refused("marian")
+    (tmp_path / "config.json").write_text("{}")
+    assert "give --from=opus_mt" in refused("marian")
