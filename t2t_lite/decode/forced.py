@@ -87,7 +87,9 @@ def _mean(logs: Sequence[tf.Tensor]) -> tf.Tensor:
 def _alignment_layer(model: transformer.Transformer) -> str:
     """Return the name of the cross attention whose mean over heads aligns.
 
-    That is the last layer but one, which aligns best in deep models (Garg et al. 2019, Section 3.1:
-    the last one looks for what comes next).
+    That is the last layer. Of the links that IBM's model 1 is sure of in both directions it had
+    97 % with 2 layers (toy_ende), 79 % with 4 (Multi30k) and 78 % with 6 (Tatoeba; the latter two
+    after short trainings). The last but one, best in the deep models of Garg et al. 2019, had 48,
+    63 and 73 %; the mean of all layers 97, 72 and 76 %.
     """
-    return f"decoder_{max(len(model.decoder_layers) - 2, 0)}/cross_attention"
+    return f"decoder_{len(model.decoder_layers) - 1}/cross_attention"

@@ -1,5 +1,6 @@
 """Scores of given outputs and their tokens, alignments, and the forms of output that show them."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tiny_run
 
-from t2t_lite.decode import beam_search, files, options, translator
+from t2t_lite.decode import beam_search, files, forced, options, translator
 from t2t_lite.decode import translation as translations
 from t2t_lite.model import attention
 from t2t_lite.train import loss
@@ -47,6 +48,16 @@ def test_alignment_is_the_largest_mean_weight():
     assert hypothesis.alignment == tuple(weights.argmax(axis=1).tolist())
     assert len(set(hypothesis.alignment or ())) > 1
     assert hypothesis.token_scores is None
+
+
+def test_the_last_layer_aligns():
+    model = tiny_run.model(hparams=dataclasses.replace(tiny_run.HPARAMS, num_decoder_layers=3))
+    ids, targets = tf.constant([[5, 6, 7, 8, 1]]), tf.constant([[9, 10, 11, 1]])
+    with attention.recording() as attended:
+        model(ids, targets)
+    weights = [attended[f"decoder_{i}/cross_attention"].numpy().mean(1) for i in range(3)]
+    found = forced.run([model], ids, targets).sources.numpy().tolist()
+    assert found == weights[2].argmax(2).tolist() != weights[1].argmax(2).tolist()
 
 
 def test_details_change_no_output():

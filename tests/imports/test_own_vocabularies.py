@@ -125,6 +125,9 @@ def test_it_is_trained_further_and_decodes(run_dir, data_dir, tmp_path):
     assert _train(run_dir, data_dir, output, start, "--hparams=batch_tokens=64") == 0
     run = output_dir.read(output)
     assert (run.run.vocab_size, run.hparams.imported.source_vocab_size) == (10, 12)
+    best = [f"--output_dir={output}", f"--checkpoint_path={output}/best"]
+    for model in ([f"--output_dir={run_dir}", f"--data_dir={data_dir}"], best):
+        assert decoder.main(["", *model, "--split=test"]) == 0
     texts, translations, scored = (tmp_path / name for name in ("in", "out", "pairs"))
     texts.write_text("a b\n")
     scored.write_text("a b\tu v\n")
