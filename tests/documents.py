@@ -142,8 +142,8 @@ class Runner:
 
 
 def is_own(line: str) -> bool:
-    """Return whether a line is a command of t2t-lite."""
-    return line.startswith("t2t-lite-")
+    """Return whether a line is a command of t2t-lite; the runtime's is not."""
+    return line.partition(" ")[0] in modules()
 
 
 def unknown_flags(line: str) -> list[str]:
