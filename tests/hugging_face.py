@@ -24,13 +24,23 @@ GERMAN = [text.upper()[::-1] for text in ENGLISH]
 BEAMS = ((1, 1.0), (4, 1.0), (6, 1.0), (6, 0.6))  # with a length penalty
 
 
-def write(folder: pathlib.Path, *, own: bool = False, activation: str = "swish", **sizes: Any):
+def write(
+    folder: pathlib.Path,
+    *,
+    own: bool = False,
+    activation: str = "swish",
+    scale: float = 2.5,
+    end: float = 4.5,
+    **sizes: Any,
+):
     """Write a model and return it.
 
     Args:
       folder: a new one.
       own: whether each side has a vocabulary of its own.
       activation: of the feed-forward networks.
+      scale: of the kernels' weights; larger ones make outputs differ more from each other.
+      end: bias of the end's logit.
       **sizes: further settings of MarianConfig.
     """
     import torch  # pyright: ignore[reportMissingImports]
@@ -72,12 +82,11 @@ def write(folder: pathlib.Path, *, own: bool = False, activation: str = "swish",
         for name, value in model.named_parameters():
             if value.ndim == 2 and "embed_positions" not in name:
                 is_matrix = any(part in name for part in ("embed", "shared", "lm_head"))
-                scale = 1.7 if is_matrix else 2.5
-                value.normal_(0, scale * value.shape[-1] ** -0.5)
+                value.normal_(0, (1.7 if is_matrix else scale) * value.shape[-1] ** -0.5)
             elif value.ndim == 1 and "layer_norm" not in name:
                 value.normal_(0, 0.3)
         model.final_logits_bias.normal_(0, 0.3)
-        model.final_logits_bias[0, 0] = 4.5  # so that outputs end
+        model.final_logits_bias[0, 0] = end  # so that outputs end
         model.final_logits_bias[0, 1] = -30.0  # <unk>, which is never an output here
     model.generation_config = transformers.GenerationConfig(
         num_beams=4,

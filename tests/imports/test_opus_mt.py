@@ -21,9 +21,11 @@ from t2t_lite.run import output_dir
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "opus_mt"
 # Shared vocabularies and swish, as most models; separate ones and ReLU, as the newer tc-big ones.
 KINDS = {
-    "shared": {},
+    "shared": {"scale": 2.2},
     "separate": {
         "own": True,
+        "end": 5.6,
+        "scale": 2.6,
         "activation": "relu",
         "d_model": 24,
         "encoder_layers": 3,
