@@ -1,6 +1,6 @@
 """A model of OPUS-MT's size beside transformers and CTranslate2: prints RESULT {json}.
 
-  other/bin/python benchmarks/opus_mt.py --peer=write --folder=opus         random weights; needs transformers
+  other/bin/python benchmarks/opus_mt.py --peer=write --folder=opus    by transformers
   t2t-lite-import --from=opus_mt --model=opus --output_dir=opus_run
   python benchmarks/opus_mt.py --peer=t2t-lite --folder=opus_run [--precision=mixed_int8]
   python benchmarks/opus_mt.py --peer=litert --folder=opus_run --precision=int8

@@ -81,6 +81,7 @@ def _assert_equal(found, expected):
         {"alpha": -0.5, "strict_ends": True},
         {"alpha": 1.0, "length_penalty": "power", "early_stop": True, "return_beams": 3},
         {"min_length": 5, "return_beams": 2},
+        {"alpha": 1.0, "length_penalty": "power", "early_stop": "heuristic", "return_beams": 2},
         {"no_repeat_ngram": 1, "return_beams": 2},
     ],
     ids=str,
