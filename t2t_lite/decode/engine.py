@@ -128,6 +128,7 @@ def mistake(model: Any) -> str | None:
         "a parser": model.grammar is not None,
         "an ensemble": len(model.models) > 1,
         "sampling": model.options.sampling,
+        "no_repeat_ngram": bool(model.options.no_repeat_ngram),
         f"precision {model.options.precision}": model.options.precision != "float32",
     }.items():
         if is_it:

@@ -127,7 +127,11 @@ def test_the_engine_of_single_sentences(run_dir, tmp_path):
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({"sampling": True}, "sampling"), ({"precision": "mixed"}, "precision")],
+    [
+        ({"sampling": True}, "sampling"),
+        ({"no_repeat_ngram": 2}, "ngram"),
+        ({"precision": "mixed"}, "precision"),
+    ],
     ids=str,
 )
 def test_what_litert_does_not_do(run_dir, changes, reason):
