@@ -87,6 +87,7 @@ def through_graph(
     from t2t_lite.serving import exported, protocol
 
     model = exported.load(export_dir)
+    assert isinstance(model, exported.Translator)  # not of LiteRT
     names = sorted(model.record["signatures"])
     rows = np.array([protocol.as_bytes(text) for text in texts], object)
     ids = model._session.run("tokenize", {"inputs": rows})["ids"]
