@@ -24,6 +24,7 @@ def test_a_sentence_passes_eleven_files(tmp_path):
         if event == "call" and path.is_relative_to(PACKAGE):
             visited.append(path.relative_to(PACKAGE).as_posix())
 
+    decoder.FLAGS["columns"].unparse()  # a test before may have given them
     decoder.FLAGS(["decoder", f"--decode_from_file={source}", f"--decode_to_file={target}"])
     sys.setprofile(note)
     try:
