@@ -12,7 +12,7 @@ from t2t_lite.decode import files, translator
 PACKAGE = pathlib.Path(t2t_lite.__file__).parent
 
 
-def test_a_sentence_passes_eleven_files(tmp_path):
+def test_a_sentence_passes_twelve_files(tmp_path):
     run, source, target = tiny_run.write(tmp_path / "tiny"), tmp_path / "in", tmp_path / "out"
     source.write_text("a dog runs\n", "utf-8")
     model = translator.Translator.from_output_dir(run, engine="graph")
@@ -40,6 +40,7 @@ def test_a_sentence_passes_eleven_files(tmp_path):
         "text/text_files.py",
         "decode/journal.py",
         "decode/translator.py",
+        "decode/one_process.py",  # whether this process has loaded the model, no more
         "tasks/task.py",
         "text/sentencepiece_vocabulary.py",
         "text/vocabulary.py",  # the rule for special ids, no more
