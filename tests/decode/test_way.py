@@ -41,9 +41,9 @@ def test_a_sentence_passes_twelve_files(tmp_path):
         "decode/journal.py",
         "decode/translator.py",
         "decode/one_process.py",  # whether this process has loaded the model, no more
+        "decode/translation.py",
         "tasks/task.py",
         "text/sentencepiece_vocabulary.py",
         "text/vocabulary.py",  # the rule for special ids, no more
-        "decode/translation.py",
         "errors.py",  # of the words "1 line", no more
     ]
