@@ -28,7 +28,7 @@ class Outputs(NamedTuple):
     """The K outputs of a search, best first: ids [K, T] end where `lengths` [K] says.
 
     `scores` [K] are length-normalised log-probabilities; `finished` [K] is False where an output
-    was cut off at the length limit. A length of 0 is no output.
+    was cut off at the length limit. A length of 0 marks a place without an output.
     """
 
     ids: np.ndarray

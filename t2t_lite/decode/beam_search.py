@@ -291,7 +291,7 @@ def search_in_room(
         after, new_state = _step(position, beams, now, sentences, settings)
         return position + 1, _freeze_done(after, beams), decoder.caches_of(new_state)
 
-    # What steps only read is no loop variable: LiteRT would copy it every time.
+    # Only what a step changes is a loop variable: LiteRT copies those at every step.
     _, beams, _ = tf.while_loop(
         lambda position, beams, _: tf.reduce_any(beams.active) & (position < room),
         step,

@@ -33,7 +33,7 @@ from t2t_lite.text import marian_yaml, piece_vocabulary
 _FILES = ("config.json", "source.spm", "target.spm", "vocab.json")
 _OPTIONAL = ("generation_config.json", "tokenizer_config.json", "target_vocab.json", "source.bpe")
 _PAD, _EOS, _UNK = "<pad>", marian_yaml.EOS, marian_yaml.UNK
-# Settings of which a Transformer here has only these values: what others mean is named.
+# Settings with the only values that are supported, and what any other value would mean.
 _ONLY = {
     "model_type": (("marian",), "another kind of model"),
     "normalize_before": ((False,), "another order of norms and residuals"),
@@ -99,7 +99,7 @@ def convert(
 ) -> dict[str, np.ndarray]:
     """Map {MarianMTModel's name: array} to {name in `Transformer.named_variables`: array}.
 
-    Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
+    Raises UserError for an unknown name, and where the sizes of the vocabularies are not those of
     `sides`.
     """
     arrays = {name.removeprefix("model."): value for name, value in arrays.items()}

@@ -97,7 +97,7 @@ class SentencePieceCutter(tf.Module):
 class LabelCutter(tf.Module):
     """Cuts texts [B] into pieces [B, ragged], a label at their start first; see labels.
 
-    A label that the vocabulary does not have is no error in a graph, but an unknown piece.
+    In a graph, a label that the vocabulary lacks becomes an unknown piece; it raises no error.
     """
 
     def __init__(self, cut: Callable[[tf.Tensor], tf.RaggedTensor]):
