@@ -120,10 +120,16 @@ def test_the_papers_positions():
         np.testing.assert_allclose(encoded[row], expected, atol=1e-5)
 
 
-def test_positions_in_halves():
-    # Sines first; wavelengths from 1 to 10000 in D / 2 - 1 = 2 geometric steps.
-    encoded = imported.SinusoidHalves(6)(tf.constant([3])).numpy()[0]
-    angles = [3, 3 / 100, 3 / 10_000]
+@pytest.mark.parametrize(
+    "positions, rates",
+    [
+        (imported.SinusoidHalves, [1, 10_000 ** (-1 / 3), 10_000 ** (-2 / 3)]),  # D / 2 intervals
+        (imported.T2TSinusoids, [1, 1 / 100, 1 / 10_000]),  # D / 2 - 1 intervals
+    ],
+)
+def test_positions_in_halves(positions, rates):
+    encoded = positions(6)(tf.constant([3])).numpy()[0]
+    angles = [3 * rate for rate in rates]
     expected = [*map(math.sin, angles), *map(math.cos, angles)]
     np.testing.assert_allclose(encoded, expected, atol=1e-5)
 
