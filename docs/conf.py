@@ -15,7 +15,6 @@ extensions = [
     "sphinx.ext.napoleon",
     "plain_docstrings",
     "command_help",
-    "schedule_curve",
 ]
 exclude_patterns = ["extensions"]
 myst_heading_anchors = 3

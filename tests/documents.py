@@ -4,7 +4,8 @@ A block is fenced as ```bash or ```python. One that cannot run here has its reas
 
     <!-- not run: needs Docker -->
 
-A ```text block right after a Python one is what that prints. Each document runs from top to bottom
+A ```text block right after a Python one is what that prints. Blocks that begin with "# file.py:"
+show the sources' code (scripts/put_code.py) and are not run. Each document runs from top to bottom
 in one folder, its Python blocks in one namespace.
 
 Commands of t2t-lite run in this process, all others in bash. The training commands get flags that
@@ -34,7 +35,7 @@ TINY = (
 )
 _BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?"
-    r"^```(?P<language>bash|python)\n(?P<code>.*?)^```\n"
+    r"^```(?P<language>bash|python)\n(?P<code>(?!# [\w/]+\.py: ).*?)^```\n"
     r"(?:\n*```text\n(?P<output>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )

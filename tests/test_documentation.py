@@ -91,6 +91,12 @@ def test_no_block_is_left_out_by_its_fence():
         assert not re.search(r"\n\n    \S*t2t-lite-", text), f"{page.name}: an indented block"
 
 
+def test_pages_show_the_present_code():
+    script = documents.ROOT / "scripts" / "put_code.py"
+    made = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)
+    assert made.returncode == 0, made.stdout
+
+
 def test_readme_is_short():
     assert len(_PAGES["README.md"].read_bytes()) <= README_BYTES
 

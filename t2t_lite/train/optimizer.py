@@ -11,6 +11,7 @@ and no rate, which changes nothing: a branch would keep the host waiting for the
 branch saves a pass over the gradients, 2 % of a step.
 """
 
+import functools
 from collections.abc import Mapping
 
 import tensorflow as tf
@@ -47,23 +48,20 @@ class Adam:
 
         If `is_valid`, a boolean [], is false, nothing changes.
         """
-        if is_valid is not None and self._branches:
-
-            def update() -> bool:
-                self.apply(gradients, learning_rate=learning_rate, step=step)
-                return True
-
-            tf.cond(is_valid, update, lambda: False)
-            return
-        beta1, beta2 = self._beta1, self._beta2
-        if is_valid is not None:
-            learning_rate = tf.where(is_valid, learning_rate, 0.0)
-            beta1, beta2 = tf.where(is_valid, beta1, 1.0), tf.where(is_valid, beta2, 1.0)
+        update = functools.partial(self.update, learning_rate=learning_rate, step=step)
+        betas = {"beta1": self._beta1, "beta2": self._beta2}
+        if is_valid is None:
+            update(gradients, **betas)
+        elif self._branches:
+            tf.cond(is_valid, lambda: update(gradients, **betas), lambda: None)
+        else:
             factor = tf.cast(is_valid, tf.float32)
-            gradients = {
-                name: tf.math.multiply_no_nan(gradient, factor)
-                for name, gradient in gradients.items()
-            }
+            finite = {name: tf.math.multiply_no_nan(g, factor) for name, g in gradients.items()}
+            betas = {name: tf.where(is_valid, beta, 1.0) for name, beta in betas.items()}
+            update(finite, learning_rate=tf.where(is_valid, learning_rate, 0.0), **betas)
+
+    def update(self, gradients, *, learning_rate, step, beta1, beta2) -> None:
+        """Update every variable and its moments m and v: see the module's formulas."""
         for name, gradient in gradients.items():
             tf.raw_ops.ResourceApplyAdam(
                 var=self._variables[name].handle,

@@ -121,7 +121,7 @@ def test_the_papers_positions():
 
 
 @pytest.mark.parametrize(
-    "positions, rates",
+    ("positions", "rates"),
     [
         (imported.SinusoidHalves, [1, 10_000 ** (-1 / 3), 10_000 ** (-2 / 3)]),  # D / 2 intervals
         (imported.T2TSinusoids, [1, 1 / 100, 1 / 10_000]),  # D / 2 - 1 intervals
