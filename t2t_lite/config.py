@@ -112,8 +112,8 @@ class HParams:
     )
     attention_window: int = fields.option(
         0,
-        "Restricted self-attention: a position attends to this many positions on either side; in "
-        "the decoder, before it. 0: to all.",
+        "Restricted self-attention: a position attends to this many positions on either side (in "
+        "the decoder: before it). 0: to all.",
         at_least=0,
         changes=MODEL,
     )
@@ -122,13 +122,14 @@ class HParams:
     )
     pre_norm: bool = fields.option(
         False,
-        "Layer norm before each sub-layer and after each stack; the paper has it after each "
-        "sub-layer.",
+        "true: layer norm before each sub-layer and after each stack. false: after each sub-layer, "
+        "as in the paper.",
         changes=MODEL,
     )
     embeddings: Embeddings = fields.option(
         "shared",
-        "One matrix shared by source, target and softmax, as in the paper, or separate ones.",
+        "shared: one matrix for source, target and softmax, as in the paper. separate: one for "
+        "each.",
         changes=MODEL,
     )
     relative_bias: int = fields.option(
@@ -140,8 +141,8 @@ class HParams:
     )
     next_word: int = fields.option(
         0,
-        "For parsers: attention over the source learns a bias for each distance up to this from "
-        "the next word. 0: none.",
+        "For parsers: attention to the source learns a bias for each distance, up to this, from "
+        "the word that comes next in the tree. 0: none.",
         at_least=0,
         changes=MODEL,
     )
@@ -169,7 +170,10 @@ class HParams:
         0.0, "Dropout in the feed-forward networks' hidden layer.", at_least=0, below=1
     )
     label_smoothing: float = fields.option(
-        0.1, "Share of probability that label smoothing gives to other tokens.", at_least=0, below=1
+        0.1,
+        "Label smoothing: the probability that all tokens but the right one share.",
+        at_least=0,
+        below=1,
     )
     # Optimizer (5.3)
     adam_beta1: float = fields.option(
@@ -179,27 +183,35 @@ class HParams:
         0.98, "Adam's beta2, the decay of its second moment.", above=0, below=1
     )
     adam_epsilon: float = fields.option(1e-9, "Adam's epsilon.", above=0)
-    learning_rate_scale: float = fields.option(1.0, "Factor on the paper's learning rate.", above=0)
+    learning_rate_scale: float = fields.option(
+        1.0, "Multiplies the paper's learning rate.", above=0
+    )
     warmup_steps: int = fields.option(4000, "Steps over which the learning rate rises.", at_least=1)
     # Batches (5.1)
     batch_tokens: int = fields.option(
-        25_000, "Most tokens of each side in one step, over all devices, with padding.", at_least=1
+        25_000,
+        "Most source tokens, and most target tokens, in one step: on all devices together, padding "
+        "included.",
+        at_least=1,
     )
     max_tokens_per_device: int = fields.option(
         0,
-        "Most tokens, with padding, that a device computes at a time. Larger batches are computed "
-        "in parts, whose gradients are summed; each part has its own dropout masks. 0: no limit.",
+        "Most tokens, padding included, that a device computes at a time. Larger batches are "
+        "computed in parts, whose gradients are summed; set it if memory runs out. 0: no limit.",
         at_least=0,
         changes=NOTHING,
     )
     max_length: int = fields.option(
         256,
-        "Leave out pairs with more tokens than this on a side; also the number of learned "
-        "positions.",
+        "Pairs with more tokens than this on a side are not trained on. Also the number of "
+        "positions of position_encoding=learned.",
         at_least=1,
     )
     max_buckets: int = fields.option(
-        24, "Most shapes of batches; each is compiled once.", at_least=1
+        24,
+        "Largest number of batch shapes. Sentences of similar length share a shape; each is "
+        "compiled once.",
+        at_least=1,
     )
     train_steps: int = fields.option(
         100_000, "Total number of optimizer steps.", at_least=1, changes=NOTHING
@@ -207,16 +219,20 @@ class HParams:
     # Decoding (6.1)
     averaged_checkpoints: int = fields.option(
         5,
-        "Number of last checkpoints that t2t-lite-avg-checkpoints averages.",
+        "How many of the last checkpoints t2t-lite-avg-checkpoints averages.",
         at_least=1,
         changes=NOTHING,
     )
     beam_size: int = fields.option(
-        4, "Beam size; 1 is greedy decoding.", at_least=1, changes=NOTHING
+        4,
+        "Hypotheses that the search keeps at each time step; 1 is greedy decoding.",
+        at_least=1,
+        changes=NOTHING,
     )
     alpha: float = fields.option(
         0.6,
-        "alpha in the length penalty ((5 + n) / 6)^alpha.",
+        "Exponent of the length penalty ((5 + n) / 6)^alpha, by which the log-probability of n "
+        "tokens is divided. Higher values favour longer outputs.",
         at_least=-10,
         at_most=10,
         changes=NOTHING,

@@ -131,15 +131,16 @@ class Runner:
         return subprocess.run(["bash", "-c", line], env=environment, timeout=300).returncode
 
     def _serve(self, line: str, environment: dict[str, str]) -> int:
-        """Start the fake of TensorFlow Serving for "scripts/serve.sh EXPORT_DIR NAME"."""
+        """Start the fake of TensorFlow Serving for "scripts/serve.sh EXPORT_DIR NAME".
+
+        As with the server itself, nothing here waits until it is ready: the page has to.
+        """
         script, *arguments = shlex.split(line)
         assert script == "scripts/serve.sh", line
         fake = str(ROOT / "tests" / "fake_serving.py")
         argv = [sys.executable, fake, *arguments, *self._ports.values()]
-        server = subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, text=True)
-        self._servers.append(server)
-        assert server.stdout is not None
-        return 0 if "serving" in server.stdout.readline() else 1
+        self._servers.append(subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL))
+        return 0
 
 
 def is_own(line: str) -> bool:

@@ -90,6 +90,17 @@ def test_slurm_starts_one_worker_on_each_node_and_waits_again_after_a_stop(run, 
     assert not lines[-1].startswith("scontrol requeue")
 
 
+def test_the_server_in_kubernetes_gets_the_flags_of_serve_sh():
+    yaml = pytest.importorskip("yaml")
+    objects = yaml.safe_load_all((SCRIPTS / "serve_kubernetes.yaml").read_text())
+    deployment = {o["kind"]: o for o in objects}["Deployment"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    script = (SCRIPTS / "serve.sh").read_text()
+    assert container["image"] in script
+    names = {flag.partition("=")[0] for flag in container["args"]}
+    assert names - {name for name in names if name in script} == {"--monitoring_config_file"}
+
+
 def test_the_manifest_is_a_tfjob_whose_flags_exist():
     yaml = pytest.importorskip("yaml")
     job = yaml.safe_load((SCRIPTS / "train_kubernetes.yaml").read_text())

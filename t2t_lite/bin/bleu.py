@@ -21,13 +21,12 @@ command.define_strings(
     FLAGS,
     translation="File of translations, one per line.",
     target_language="Language code of the translations, e.g. de: bleu_moses and "
-    "bleu_compound_split depend on it, and for zh, ja and ko there is BLEU of their own words. "
-    "Default: English rules.",
+    "bleu_compound_split depend on it; zh, ja and ko add BLEU over words. Default: English rules.",
 )
 flags.DEFINE_multi_string(
     "reference",
     [],
-    "File of references, one per line. May be repeated: a translation may follow any of them.",
+    "File of references, one per line. May be repeated, for several references of a sentence.",
     flag_values=FLAGS,
 )
 command.define_bools(FLAGS, json="Print one JSON object instead of lines.")

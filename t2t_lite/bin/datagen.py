@@ -28,7 +28,7 @@ command.define_strings(
     FLAGS,
     problem="Name of the problem, e.g. toy_ende; --registry_help lists all.",
     data_dir="Where to write the data: a folder, or an address such as gs://bucket/data.",
-    raw_dir="Folder with the raw text. The toy problems need none.",
+    raw_dir="Folder, or address, with the raw text. The toy problems need none.",
     tmp_dir="Folder for unfinished work and for downloads, which are kept. Default: in data_dir.",
 )
 command.define_flags(FLAGS, options.GeneratorOptions)

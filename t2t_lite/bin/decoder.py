@@ -31,17 +31,18 @@ command.define_strings(
     FLAGS,
     decode_from_file='Input text, one sentence per line; may be compressed. "-": standard input.',
     decode_to_file='Where to write outputs. "-": standard output.',
-    decode_hparams="Decoding options, as name=value,name=value. The run has its own values of the "
-    f"first three:\n{command.table(options.DecodeOptions)}",
-    columns="What the lines of --decode_from_file have with tabs between, e.g. "
-    "text,prefix,target_language. Default: text.",
+    decode_hparams="Decoding options, as name=value,name=value. beam_size, alpha and extra_length "
+    f"default to the run's own values.\n{command.table(options.DecodeOptions)}",
+    columns="Names of the tab-separated columns of --decode_from_file, in their order: text, "
+    "prefix (the beginning of the output), target_language. Default: text.",
     split="Decode this split of the run's problem (dev or test) and print its scores.",
-    target_language="Language code of --split's targets, e.g. de, for scores after Moses "
-    "tokenization. Default: the problem's, or that in the names of the corpus, as train.en-fr.tmx; "
-    "where neither says it, English rules.",
+    target_language="Language code of the targets of --split, e.g. de; some scores depend on it. "
+    "Default: the problem's, or that in the corpus's file names, such as train.en-fr.tmx; else "
+    "English rules.",
     data_dir="Data folder for --split. Default: the one the model was trained on.",
-    score_file="Score these outputs of the lines of --decode_from_file (or lines of input, tab, "
-    "output). Writes log-probability, loss per token and number of tokens, separated by tabs.",
+    score_file="Instead of decoding, score the outputs in this file, one for each line of "
+    "--decode_from_file; without that flag each line is input, tab, output. Writes "
+    "log-probability, loss per token and number of tokens, separated by tabs.",
     beam_pipeline_options="Decode --decode_from_file on Apache Beam with these pipeline options, "
     "e.g. runner=FlinkRunner,parallelism=8. Writes files of 20,000 lines, "
     "<decode_to_file>-00000-of-00050. All workers must see the files and the output_dir.",
@@ -53,15 +54,16 @@ command.define_bools(
     jsonl="Write one JSON object per line: text, score, number of tokens, whether input or output "
     "was cut, and what --decode_hparams=token_scores=true,alignments=true add.",
     moses_nbest="Write one line per output: line number from 0 ||| text ||| score. With "
-    "token_scores and alignments also those of words: ||| WordScores= ... ||| score ||| 0-0 1-2.",
+    "token_scores and alignments also word scores and word links: ||| WordScores= ... ||| score "
+    "||| 0-0 1-2.",
 )
 flags.DEFINE_enum(
     "engine",
     "auto",
     ["auto", "graph", "litert"],
-    "What translates at the prompt or by --stream. graph: TensorFlow. litert: LiteRT, several "
-    "times as fast for a small model; it converts the model once. auto: LiteRT where its runtime "
-    "is installed, TensorFlow until it has converted the model.",
+    "Engine of --decode_interactive and --stream. graph: TensorFlow. litert: LiteRT, several times "
+    "as fast for a small model; converts the model once. auto: LiteRT if its runtime is installed, "
+    "with TensorFlow until the model is converted.",
     flag_values=FLAGS,
 )
 

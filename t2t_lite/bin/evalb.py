@@ -29,7 +29,7 @@ command.define_strings(
 command.define_bools(
     FLAGS,
     json="Print one JSON object instead of a table.",
-    per_sentence="Add the counts of each sentence.",
+    per_sentence="Also print the counts of each sentence.",
 )
 
 

@@ -5,8 +5,8 @@
   t2t-lite-explore --output_dir=run --decode_from_file=in.en --html=out.html
   t2t-lite-explore --export_dir=export
 
-The first serves a page on this machine until interrupted. Those with --html write one HTML file
-that needs neither server nor network. An export has outputs, scores and parses only.
+Without --html it serves a page on this machine until interrupted. With --html it writes one HTML
+file that needs neither server nor network. For an export it shows outputs, scores and parses only.
 """
 
 import signal

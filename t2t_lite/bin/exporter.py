@@ -22,8 +22,8 @@ command.define_run(FLAGS)
 command.define_strings(
     FLAGS,
     export_dir="Folder for the export's versions; created if missing.",
-    decode_hparams="Decoding options of the export, as name=value,name=value. The run has its own "
-    f"values of the first three:\n{command.table(options.DecodeOptions)}",
+    decode_hparams="Decoding options of the export, as name=value,name=value. beam_size, alpha and "
+    f"extra_length default to the run's own values.\n{command.table(options.DecodeOptions)}",
 )
 _help = f"{fields.help_of(options.DecodeOptions, 'max_source_length')} As in --decode_hparams."
 command.define_integers(FLAGS, 2, max_source_length=_help)
@@ -38,8 +38,8 @@ flags.DEFINE_enum(
     "format",
     "saved_model",
     ["saved_model", "litert"],
-    "saved_model: for TensorFlow Serving. litert: for t2t-lite-translate and LiteRT on telephones; "
-    "the fastest for one sentence at a time.",
+    "saved_model: for TensorFlow Serving. litert: for t2t-lite-translate and LiteRT on phones; the "
+    "fastest for one sentence at a time.",
     flag_values=FLAGS,
 )
 flags.DEFINE_enum(

@@ -33,7 +33,7 @@ command.define_strings(
     "source.spm,target.spm,vocab.yml. OpenNMT-tf: vocab.txt,spm.model. fairseq: dict.txt,codes or "
     "dict.txt,spm.model. If each side has its own, give two of each, the source's first. Default: "
     "the files beside the model, or those that its settings name.",
-    problem="Name of the problem that the model has learnt. Default: by the model's own files.",
+    problem="Name of the problem that the model has learnt. Default: what the model's files say.",
 )
 command.define_integers(
     FLAGS, 1, num_heads="Number of attention heads, for models whose files do not say."

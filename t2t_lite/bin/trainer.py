@@ -43,8 +43,9 @@ flags.DEFINE_multi_string(
 command.define_integers(FLAGS, 1, train_steps="Step at which training ends. Default: the set's.")
 command.define_bools(
     FLAGS,
-    describe="Only print the number of parameters of each part of the model, and the paper's. The "
-    "vocabulary is that of --data_dir and --problem, or has the paper's 37,000 entries.",
+    describe="Print the number of parameters of each part of the model, and the paper's, without "
+    "training. The vocabulary is that of --data_dir and --problem, or has the paper's 37,000 "
+    "entries.",
 )
 command.define_flags(FLAGS, options.TrainerOptions)
 

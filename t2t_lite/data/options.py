@@ -17,7 +17,7 @@ class GeneratorOptions:
     )
     vocab_from: str | None = fields.option(
         None,
-        "An output_dir. Use its vocabulary instead of learning one: to train its model further.",
+        "Use this output_dir's vocabulary instead of learning one, to train its model further.",
     )
     character_coverage: float = fields.option(
         0.99995,
@@ -27,13 +27,15 @@ class GeneratorOptions:
         at_most=1,
     )
     user_defined_symbols: str = fields.option(
-        "", "Symbols that are never cut, e.g. placeholders and labels of languages: <nl>,<2de>."
+        "",
+        "Symbols that are never cut into subwords, separated by commas, e.g. placeholders and "
+        "language labels: <nl>,<2de>.",
     )
     split_digits: bool = fields.option(False, "Make each digit a subword of its own.")
     columns: str = fields.option(
         "",
-        "Numbers or names of source and target in tables of more than two columns (.tsv, .csv, "
-        ".jsonl), e.g. 3,4 or en,de.",
+        "The source and the target column of tables with more than two (.tsv, .csv, .jsonl), by "
+        "number or name: 3,4 or en,de.",
     )
     num_workers: int | None = fields.option(
         None, "Number of processes. Default: the number of cores.", at_least=1

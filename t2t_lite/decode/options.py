@@ -25,11 +25,13 @@ class DecodeOptions:
     beam_size: int = fields.same_as(config.HParams, "beam_size")
     alpha: float = fields.same_as(config.HParams, "alpha")
     extra_length: int = fields.same_as(config.HParams, "extra_length")
-    return_beams: int = fields.option(1, "Outputs of each input, best first.", at_least=1)
+    return_beams: int = fields.option(
+        1, "Number of outputs for each input, best first.", at_least=1
+    )
     strict_ends: bool = fields.option(
         False,
-        "true: only the best beam_size extensions of a step may end an output, as in fairseq and "
-        "CTranslate2. false: any of the best 2 * beam_size, as in tensor2tensor.",
+        "true: only the best beam_size extensions of a time step may end an output, as in fairseq "
+        "and CTranslate2. false: any of the best 2 * beam_size, as in tensor2tensor.",
     )
     length_penalty: LengthPenalty = fields.option(
         "gnmt",
@@ -39,22 +41,25 @@ class DecodeOptions:
     early_stop: EarlyStop = fields.option(
         "false",
         "true: stop searching after the first beam_size finished outputs, as in fairseq. false: "
-        "stop when no unfinished output can become better. heuristic: when none is better at its "
-        "present length than the worst of beam_size finished ones, as in transformers.",
+        "stop when no unfinished output can become better. heuristic: stop when no unfinished "
+        "output, at its present length, is better than the worst of beam_size finished ones, as in "
+        "transformers.",
     )
     min_length: int = fields.option(
         0, "Smallest number of tokens in an output, EOS included.", at_least=0
     )
     no_repeat_ngram: int = fields.option(
-        0, "No sequence of so many tokens occurs twice in an output. 0: any may.", at_least=0
+        0,
+        "No sequence of this many tokens may occur twice in an output. 0: no such limit.",
+        at_least=0,
     )
     prefix: str = fields.option(
         "", 'Text that every output begins with. If it has a comma: prefix="Ja, das".'
     )
     target_language: str = fields.option(
         "",
-        "Target language of inputs without a label, of a model that has several: deu stands for "
-        "the label >>deu<<.",
+        "For imported models with several target languages: the language of inputs without a "
+        "label. deu stands for the label >>deu<<.",
     )
     sampling: bool = fields.option(
         False, "Draw return_beams outputs at random instead of searching."
@@ -98,8 +103,8 @@ class DecodeOptions:
         "float32",
         "Precision of matrix products. mixed: the decoder's in bfloat16, with the best candidates "
         "scored again in float32. bfloat16: all of them and the weights. Both are fast on "
-        "processors with bfloat16. mixed_int8: large ones in 8-bit integers, the rest in float32; "
-        "the fastest on processors with AVX512 VNNI, AVX VNNI or AMX.",
+        "processors with bfloat16. mixed_int8: large products in 8-bit integers, the rest in "
+        "float32; the fastest on processors with AVX512 VNNI, AVX VNNI or AMX.",
     )
 
     def __post_init__(self) -> None:

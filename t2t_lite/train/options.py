@@ -35,10 +35,12 @@ class TrainerOptions:
     profile: bool = fields.option(False, "Profile ten steps for TensorBoard.")
     strategy: Literal["auto", "one_device", "mirrored", "multi_worker"] = fields.option(
         "auto",
-        "How to use several devices. auto: all GPUs of this machine, or all workers of TF_CONFIG.",
+        "Which devices to use. auto: all GPUs of this machine, or all workers if TF_CONFIG names "
+        "them. one_device: the first GPU or the processor. mirrored: all GPUs of this machine. "
+        "multi_worker: the workers of TF_CONFIG.",
     )
     xla: Literal["auto", "on", "off"] = fields.option(
-        "auto", "Compile steps with XLA. auto: on GPUs."
+        "auto", "Compile training steps with XLA, TensorFlow's compiler. auto: on GPUs."
     )
     precision: Literal["auto", "float32", "bfloat16"] = fields.option(
         "auto", "Precision of matrix products. auto: bfloat16 where the hardware has it."
