@@ -4,6 +4,9 @@
   t2t-lite-import --from=opus_mt --model=opus --output_dir=opus_run
   python benchmarks/opus_mt.py --peer=t2t-lite --folder=opus_run [--precision=mixed_int8]
   python benchmarks/opus_mt.py --peer=litert --folder=opus_run --precision=int8
+  t2t-lite-exporter --output_dir=opus_run --export_dir=opus_export --precision=mixed_int8 \
+    --decode_hparams=extra_length=0,min_length=25,max_source_length=24,alpha=0
+  python benchmarks/opus_mt.py --peer=export --folder=opus_export
   other/bin/python benchmarks/opus_mt.py --peer=transformers --folder=opus
   ct2-transformers-converter --model opus --output_dir opus_ct2
   python benchmarks/opus_mt.py --peer=ctranslate2 --folder=opus_ct2 [--precision=int8]
@@ -35,6 +38,7 @@ def main() -> None:
     peers = {
         "t2t-lite": _t2t_lite,
         "litert": _litert,
+        "export": _export,
         "transformers": _transformers,
         "ctranslate2": _ctranslate2,
     }
@@ -62,7 +66,7 @@ def _flags() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    peers = ["write", "t2t-lite", "litert", "transformers", "ctranslate2"]
+    peers = ["write", "t2t-lite", "litert", "export", "transformers", "ctranslate2"]
     parser.add_argument("--peer", choices=peers, required=True)
     parser.add_argument("--folder", type=pathlib.Path, required=True)
     parser.add_argument("--precision", default="float32")
@@ -153,6 +157,18 @@ def _litert(flags: argparse.Namespace, ids: np.ndarray):
         searcher, pool = search.Searcher(path, 1), futures.ThreadPoolExecutor(flags.threads)
         list(pool.map(searcher, ids.tolist()))  # makes an interpreter for each thread
     return lambda: list(pool.map(searcher, ids.tolist()))
+
+
+def _export(flags: argparse.Namespace, ids: np.ndarray):
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(flags.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    import t2t_lite
+
+    model = t2t_lite.load(flags.folder)
+    texts = ["a small model of pieces " * flags.length] * len(ids)  # cut to max_source_length
+    return lambda: model.translate(texts)
 
 
 def _transformers(flags: argparse.Namespace, ids: np.ndarray):

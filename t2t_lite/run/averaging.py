@@ -1,7 +1,7 @@
 """The mean of several checkpoints' weights (Section 6.1: base averages 5, big 20)."""
 
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,19 +20,33 @@ def average(
     hold different weights, and where the last has another name than ckpt-<step>.
     """
     last_step = checkpoint.step_of(prefixes[-1])
-    total: dict[str, np.ndarray] = {}
-    for prefix in prefixes:
-        checkpoint.check_identity(prefix, identity)
-        weights = checkpoint.read_weights(prefix)
-        shapes = {name: value.shape for name, value in weights.items()}
-        if total and shapes != {name: value.shape for name, value in total.items()}:
-            raise errors.UserError(f"{prefix} holds other weights than {prefixes[0]}")
-        for name, value in weights.items():
-            total[name] = total.get(name, 0) + value.astype(np.float64)
-    means = {name: (value / len(prefixes)).astype(np.float32) for name, value in total.items()}
+
+    def read() -> Iterator[Mapping[str, np.ndarray]]:
+        shapes: dict[str, tuple[int, ...]] = {}
+        for prefix in prefixes:
+            checkpoint.check_identity(prefix, identity)
+            weights = checkpoint.read_weights(prefix)
+            found = {name: value.shape for name, value in weights.items()}
+            if shapes and found != shapes:
+                raise errors.UserError(f"{prefix} holds other weights than {prefixes[0]}")
+            shapes = found
+            yield weights
+
+    means = mean(read())
     averaged = pathlib.Path(directory) / "averaged"
     with output_dir.only_one(averaged):
         return checkpoint.write_only(averaged, last_step, means, identity)
+
+
+def mean(checkpoints: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return the mean of each weight, float32, of checkpoints {name: weight}."""
+    total: dict[str, np.ndarray] = {}
+    count = 0
+    for weights in checkpoints:
+        count += 1
+        for name, weight in weights.items():
+            total[name] = total.get(name, 0) + weight.astype(np.float64)
+    return {name: (weight / count).astype(np.float32) for name, weight in total.items()}
 
 
 def last_checkpoints(directory: str | pathlib.Path, count: int) -> list[str]:
