@@ -39,7 +39,11 @@ command.define_integers(
     FLAGS, 1, num_heads="Number of attention heads, for models whose files do not say."
 )
 command.define_integers(
-    FLAGS, 0, target_space="tensor2tensor's target space id. Default: the one trained, or 0."
+    FLAGS,
+    0,
+    target_space="tensor2tensor's target space id. Default: the one trained, or 0.",
+    vocabulary_threshold="The --vocabulary-threshold that subword-nmt had; the file of its "
+    "--vocabulary is the last in --vocab. Default: all pieces of that file.",
 )
 
 
@@ -62,13 +66,13 @@ def _import() -> None:
     readers = {
         "opus_mt": (opus_mt.read, ()),
         "marian": (marian.read, ("vocab",)),
-        "opennmt_tf": (opennmt_tf.read, ("vocab", "num_heads")),
-        "fairseq": (fairseq.read, ("vocab", "num_heads")),
+        "opennmt_tf": (opennmt_tf.read, ("vocab", "num_heads", "vocabulary_threshold")),
+        "fairseq": (fairseq.read, ("vocab", "num_heads", "vocabulary_threshold")),
         "tensor2tensor": (tensor2tensor.read, ("vocab", "num_heads", "target_space")),
     }
     framework = str(FLAGS["from"].value)
     read, takes = readers[framework]
-    for name in ("vocab", "num_heads", "target_space"):
+    for name in ("vocab", "num_heads", "target_space", "vocabulary_threshold"):
         if FLAGS[name].value is not None and name not in takes:
             raise errors.UserError(f"--{name} is not for models of {framework}: leave it out")
     model = read(
@@ -77,6 +81,8 @@ def _import() -> None:
         **{name: FLAGS[name].value for name in takes},
     )
     prefix = imported.write(model, FLAGS.output_dir)
+    for remark in model.remarks:
+        print(remark, file=sys.stderr)
     hparams = model.hparams
     count = sum(weights.size for weights in model.weights.values())
     print(

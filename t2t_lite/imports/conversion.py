@@ -110,6 +110,19 @@ def activation(name: Any) -> config.Activation:
     raise errors.UserError(f"the model cannot be imported: its activation is {name!r:.60}")
 
 
+def same_heads(settings: Mapping[str, Any], given: int | None = None) -> int:
+    """Return the number of heads of both sides; `given` is for settings that do not tell."""
+    told = [settings.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
+    heads = given or told[0]
+    if type(heads) is not int or heads < 1 or any(one not in (None, heads) for one in told):
+        raise errors.UserError(
+            "how many heads has the model? Its settings have encoder_attention_heads="
+            f"{told[0]!r:.20} and decoder_attention_heads={told[1]!r:.20}, expected the same "
+            "number; give --num_heads only where these are None"
+        )
+    return heads
+
+
 def sides(pieces: Sequence[Sequence[str]], *, pad: str | None, eos: str, unk: str) -> Sides:
     """Return the numbering of each side's pieces, given by the framework's numbers: of the source
     and of the target, or of both at once."""
@@ -132,8 +145,21 @@ def floats(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: np.asarray(value).astype(np.float32) for name, value in values.items()}
 
 
+def assumed(missing: str) -> str:
+    """Return the remark that nothing tells what weights do not, because of what is missing."""
+    return (
+        f"{missing}: activation, positions and all else that weights do not tell are taken to be "
+        "the framework's defaults (ReLU, sinusoids)"
+    )
+
+
 def hparams(
-    weights: Mapping[str, np.ndarray], *, num_heads: int, parts: Mapping[str, Any], **others: Any
+    weights: Mapping[str, np.ndarray],
+    *,
+    num_heads: int,
+    parts: Mapping[str, Any],
+    told: Mapping[str, Any],
+    **others: Any,
 ) -> config.HParams:
     """Return the hparams of converted weights.
 
@@ -141,9 +167,11 @@ def hparams(
       weights: by their names here.
       num_heads: of every attention.
       parts: fields of config.ImportedModel that the weights do not tell.
-      others: fields of HParams that they do not tell.
+      told: fields of HParams that the framework's settings tell; not a number where they do not.
+      others: fields of HParams that the weights do not tell.
 
-    Raises UserError where a matrix is missing, and where the heads do not divide the others.
+    Raises UserError where a matrix is missing, where the heads do not divide the others, and where
+    weights contradict the settings.
     """
 
     def shape(name: str) -> tuple[int, int]:
@@ -177,18 +205,13 @@ def hparams(
             **parts,
         ),
     )
-    return config.HParams(**{**sizes, **others})
-
-
-def check_sizes(hparams: config.HParams, told: Mapping[str, Any]) -> None:
-    """Raise UserError for a size that settings tell and that the weights contradict."""
     for name, value in told.items():
-        size = getattr(hparams, name)
-        if isinstance(value, int) and value != size:
+        if isinstance(value, int) and value != sizes[name]:
+            what = f"--{name}" if name == "num_heads" else f"its weights have {name}"
             raise errors.UserError(
-                f"the model cannot be imported: its weights have {name}={size}, its settings say "
-                f"{value}"
+                f"the model cannot be imported: {what}={sizes[name]}, its settings say {value}"
             )
+    return config.HParams(**{**sizes, **others})
 
 
 def completed(

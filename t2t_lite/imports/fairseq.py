@@ -84,6 +84,7 @@ def read(
     vocab: str | None = None,
     problem: str | None = None,
     num_heads: int | None = None,
+    vocabulary_threshold: int | None = None,
 ) -> imported.Imported:
     """Read a model.
 
@@ -93,6 +94,7 @@ def read(
         each, the source's first; default: those beside the model or in the training's data.
       problem: what it has learnt.
       num_heads: where the checkpoint's settings do not tell.
+      vocabulary_threshold: subword-nmt's.
 
     Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
     """
@@ -113,11 +115,17 @@ def read(
         hparams=_to_hparams(weights, settings, sides, num_heads),
         weights=weights,
         vocabulary_name=files.name,
-        vocabulary=files.joined(sides.source.pieces, sides.target.pieces),
+        vocabulary=files.joined(
+            sides.source.pieces, sides.target.pieces, threshold=vocabulary_threshold
+        ),
         vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
         hparams_set=str(settings.get("arch") or "fairseq"),
         step=_step(content),
+        remarks=[
+            *([] if settings else [conversion.assumed("the checkpoint has no settings")]),
+            *files.remarks,
+        ],
     )
 
 
@@ -154,23 +162,21 @@ def _to_hparams(
     sides: conversion.Sides,
     num_heads: int | None,
 ) -> config.HParams:
-    told = [settings.get(f"{side}_attention_heads") for side in ("encoder", "decoder")]
-    heads = num_heads or told[0]
-    if type(heads) is not int or heads < 1 or (not num_heads and told[1] not in (None, heads)):
-        raise errors.UserError(
-            f"how many heads has the model? Its settings say {told[0]!r:.20} and "
-            f"{told[1]!r:.20}, expected the same number: give --num_heads"
-        )
-    activation = conversion.activation(settings.get("activation_fn", "relu"))
     return conversion.hparams(
         weights,
-        num_heads=heads,
+        num_heads=conversion.same_heads(settings, num_heads),
         parts=dict(
             source_vocab_size=sides.source_vocab_size,
-            activation=activation,
+            activation=conversion.activation(settings.get("activation_fn", "relu")),
             first_position=2,
             norm_epsilon=1e-5,
         ),
+        told={
+            "d_model": settings.get("encoder_embed_dim"),
+            "d_ff": settings.get("encoder_ffn_embed_dim"),
+            "num_encoder_layers": settings.get("encoder_layers"),
+            "num_decoder_layers": settings.get("decoder_layers"),
+        },
         pre_norm=_is_pre_norm(weights, settings),
         **_training(settings, weights["embedding/matrix"].shape[1]),
     )

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ class Imported:
       hparams_set: what the other framework calls its settings.
       step: updates that it was trained for.
       revision: the name and revision of a model that came from a hub.
+      remarks: what the user should know, such as settings that no file tells and what they are
+        taken to be.
     """
 
     hparams: config.HParams
@@ -40,6 +42,7 @@ class Imported:
     hparams_set: str
     step: int
     revision: str | None = None
+    remarks: Sequence[str] = ()
 
 
 def write(imported: Imported, output_dir: str | os.PathLike[str]) -> str:

@@ -66,6 +66,12 @@ _ONLY = {
     "no-scale-embeddings": ("false",),
     "right-left": ("false",),
 }
+_SIZES = {
+    "d_model": "dim-emb",
+    "d_ff": "transformer-dim-ffn",
+    "num_encoder_layers": "enc-depth",
+    "num_decoder_layers": "dec-depth",
+}
 _YAML = (".yml", ".yaml")
 _OTHER_YML = re.compile(r"(decoder|progress|\.npz)\.yml$")  # settings, which are not vocabularies
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
@@ -136,7 +142,7 @@ def _to_hparams(
     def number(name: str) -> int:
         text = settings.get(name, "")
         if not re.fullmatch(r"[1-9]\d{0,5}", text):
-            raise errors.UserError(f"{_SETTINGS}: {name} is no number: {text!r:.60}")
+            raise errors.UserError(f"{_SETTINGS}: {name} is not a number: {text!r:.60}")
         return int(text)
 
     activation = conversion.activation(settings.get("transformer-ffn-activation", "swish"))
@@ -144,10 +150,8 @@ def _to_hparams(
         weights,
         num_heads=number("transformer-heads"),
         parts=dict(source_vocab_size=sides.source_vocab_size, activation=activation),
+        told={ours: number(theirs) for ours, theirs in _SIZES.items() if theirs in settings},
         pre_norm=_is_pre_norm(settings),
-        # Weights that are missing would make a smaller model.
-        num_encoder_layers=number("enc-depth"),
-        num_decoder_layers=number("dec-depth"),
     )
 
 

@@ -61,15 +61,17 @@ _NAMES = conversion.Names(
 )
 
 # What the catalog's models are built with, where it is not the class's default.
+_BASE = {"num_layers": 6, "num_units": 512, "num_heads": 8, "ffn_inner_dim": 2048}
+_BIG = {"num_layers": 6, "num_units": 1024, "num_heads": 16, "ffn_inner_dim": 4096}
 _CATALOG: dict[str, dict[str, Any]] = {
-    "Transformer": {"num_heads": 8},
-    "TransformerBase": {"num_heads": 8},
-    "TransformerBaseSharedEmbeddings": {"num_heads": 8},
-    "TransformerBig": {"num_heads": 16},
-    "TransformerBigSharedEmbeddings": {"num_heads": 16},
-    "ScalingNmtEnDe": {"num_heads": 16, "dropout": 0.3, "ffn_dropout": 0},
-    "ScalingNmtEnFr": {"num_heads": 16, "dropout": 0.1, "ffn_dropout": 0},
-    "TransformerTiny": {"num_heads": 2},
+    "Transformer": _BASE,
+    "TransformerBase": _BASE,
+    "TransformerBaseSharedEmbeddings": _BASE,
+    "TransformerBig": _BIG,
+    "TransformerBigSharedEmbeddings": _BIG,
+    "ScalingNmtEnDe": {**_BIG, "dropout": 0.3, "ffn_dropout": 0},
+    "ScalingNmtEnFr": {**_BIG, "dropout": 0.1, "ffn_dropout": 0},
+    "TransformerTiny": {"num_layers": 2, "num_units": 64, "num_heads": 2, "ffn_inner_dim": 64},
 }
 # Its own defaults.
 _DROPOUT = {"dropout": "dropout", "attention_dropout": "attention_dropout"}
@@ -82,6 +84,7 @@ def read(
     vocab: str | None = None,
     problem: str | None = None,
     num_heads: int | None = None,
+    vocabulary_threshold: int | None = None,
 ) -> imported.Imported:
     """Read a model.
 
@@ -91,6 +94,7 @@ def read(
         first; default: those beside it.
       problem: what it has learnt.
       num_heads: where model_description.py does not tell.
+      vocabulary_threshold: subword-nmt's.
 
     Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
     """
@@ -111,11 +115,17 @@ def read(
         hparams=_to_hparams(weights, settings, sides, num_heads),
         weights=weights,
         vocabulary_name=files.name,
-        vocabulary=files.joined(sides.source.pieces, sides.target.pieces),
+        vocabulary=files.joined(
+            sides.source.pieces,
+            sides.target.pieces,
+            threshold=vocabulary_threshold,
+            ascii_space=True,
+        ),
         vocab_size=len(sides.target.pieces),
         problem=problem or "parallel_text",
         hparams_set=str(settings.get("catalog", "opennmt_tf")),
         step=tensorflow_checkpoint.number(prefix),
+        remarks=[*_remarks(settings), *files.remarks],
     )
 
 
@@ -184,12 +194,24 @@ def _settings(folder: pathlib.Path) -> dict[str, Any]:
             found["catalog"] = names[0]
         elif function in _CATALOG and not call.keywords and not call.args:
             found["catalog"] = function
+        side = function[-7:].lower()  # "Encoder", "Decoder"
         for keyword in call.keywords:
             if keyword.arg:
-                value = keyword.value
-                is_constant = isinstance(value, ast.Constant)
-                found[keyword.arg] = value.value if is_constant else ast.unparse(value)
+                of_side = keyword.arg == "num_layers" and side in ("encoder", "decoder")
+                name = f"num_{side}_layers" if of_side else keyword.arg
+                try:
+                    found[name] = ast.literal_eval(keyword.value)
+                except (ValueError, TypeError):
+                    found[name] = ast.unparse(keyword.value)
     return {**_CATALOG.get(str(found.get("catalog")), {}), **found}
+
+
+def _remarks(settings: Mapping[str, Any]) -> list[str]:
+    if "num_heads" in settings:
+        return []
+    return [
+        conversion.assumed("no model_description.py beside the checkpoint has the model's settings")
+    ]
 
 
 def _to_hparams(
@@ -204,6 +226,8 @@ def _to_hparams(
             "how many heads has the model? Beside it is no model_description.py with num_heads: "
             "copy that file there, or give --num_heads"
         )
+    layers = settings.get("num_layers")
+    layers = layers if isinstance(layers, tuple | list) and layers else [layers]
     dropout = {ours: settings.get(theirs, 0.1) for ours, theirs in _DROPOUT.items()}
     activation = str(settings.get("ffn_activation", "relu")).rpartition(".")[2]
     return conversion.hparams(
@@ -216,6 +240,13 @@ def _to_hparams(
             source_eos=False,
             norm_epsilon=1e-3,
         ),
+        told={
+            "num_heads": settings.get("num_heads"),
+            "d_model": settings.get("num_units"),
+            "d_ff": settings.get("ffn_inner_dim"),
+            "num_encoder_layers": settings.get("num_encoder_layers", layers[0]),
+            "num_decoder_layers": settings.get("num_decoder_layers", layers[-1]),
+        },
         pre_norm="encoder_norm/scale" in weights,
         **{name: value for name, value in dropout.items() if imported.is_allowed(name, value)},
     )

@@ -146,12 +146,6 @@ def _to_hparams(
     sides: conversion.Sides,
     places: config.PositionEncoding,
 ) -> config.HParams:
-    heads = [settings.get(f"{side}_attention_heads") for side in _SIDES]
-    if type(heads[0]) is not int or heads[0] < 1 or heads[0] != heads[1]:
-        raise errors.UserError(
-            f"the model cannot be imported: config.json has encoder_attention_heads={heads[0]!r} "
-            f"and decoder_attention_heads={heads[1]!r}, expected the same number"
-        )
     if settings.get("renormalize_logits") and settings.get("min_length"):
         raise errors.UserError(
             "the model cannot be imported: it has min_length together with renormalize_logits"
@@ -163,15 +157,21 @@ def _to_hparams(
         "min_length": settings.get("min_length") or 0,
     }
     try:
-        hparams = conversion.hparams(
+        return conversion.hparams(
             weights,
-            num_heads=heads[0],
+            num_heads=conversion.same_heads(settings),
             parts=dict(
                 source_vocab_size=sides.source_vocab_size,
                 activation=conversion.activation(settings.get("activation_function")),
                 norm_epsilon=1e-5,
                 decoding=",".join(f"{name}={value}" for name, value in options.items() if value),
             ),
+            told={
+                "d_model": settings.get("d_model"),
+                "d_ff": settings.get("encoder_ffn_dim"),
+                "num_encoder_layers": settings.get("encoder_layers"),
+                "num_decoder_layers": settings.get("decoder_layers"),
+            },
             position_encoding=places,
             beam_size=settings.get("num_beams") or 1,
             alpha=_number(settings, "length_penalty", 1.0),
@@ -184,16 +184,6 @@ def _to_hparams(
         )
     except TypeError as error:
         raise errors.UserError(f"config.json or generation_config.json: {error}") from error
-    conversion.check_sizes(
-        hparams,
-        {
-            "d_model": settings.get("d_model"),
-            "num_encoder_layers": settings.get("encoder_layers"),
-            "num_decoder_layers": settings.get("decoder_layers"),
-            "d_ff": settings.get("encoder_ffn_dim"),
-        },
-    )
-    return hparams
 
 
 def _number(settings: Mapping[str, Any], name: str, default: float) -> float:

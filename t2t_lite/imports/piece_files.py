@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import re
 from collections.abc import Callable, Sequence
 
 import sentencepiece
@@ -11,6 +12,7 @@ from t2t_lite.text import piece_vocabulary, sentencepiece_vocabulary, subword_nm
 
 _SENTENCEPIECE = (".model", ".spm")
 _CODES = ("*codes*", "*.bpe", "bpe.*")
+_COUNTS = re.compile(rb"[^ \n]+ \d+\r?(\n[^ \n]+ \d+\r?)*\n?")  # "piece count" on each line
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -20,26 +22,66 @@ class Files:
     Attributes:
       dictionaries: one, or the source's and the target's.
       models: SentencePiece's, as many.
-      codes: subword-nmt's or fastBPE's, as many. Without these two, texts are cut at blanks.
+      codes: subword-nmt's or fastBPE's, as many. Without these two, texts are cut at white space.
+      filters: the files of subword-nmt's --vocabulary, as many or none.
     """
 
     dictionaries: tuple[pathlib.Path, ...]
     models: tuple[pathlib.Path, ...] = ()
     codes: tuple[pathlib.Path, ...] = ()
+    filters: tuple[pathlib.Path, ...] = ()
+
+    @property
+    def remarks(self) -> list[str]:
+        """What the user should know of them."""
+        if not self.codes or self.filters:
+            return []
+        return [
+            "texts are cut by the codes alone; if subword-nmt had --vocabulary and "
+            "--vocabulary-threshold, add that vocabulary to --vocab and give "
+            "--vocabulary_threshold, too"
+        ]
 
     @property
     def name(self) -> str:
         """The vocabulary's name in an output_dir."""
         return f"{(self.models or self.dictionaries)[0].name}.pieces"
 
-    def joined(self, pieces: Sequence[str], target_pieces: Sequence[str]) -> bytes:
-        """Return the content of the one file that is made of them; pieces by the ids here."""
+    def joined(
+        self,
+        pieces: Sequence[str],
+        target_pieces: Sequence[str],
+        *,
+        threshold: int | None,
+        ascii_space: bool | None = None,
+    ) -> bytes:
+        """Return the content of the one file that is made of them.
+
+        Args:
+          pieces: of sources, by the ids here.
+          target_pieces: of targets.
+          threshold: subword-nmt's --vocabulary-threshold.
+          ascii_space: see `piece_vocabulary.Side`.
+        """
+        if (self.filters and not self.codes) or (threshold is not None and not self.filters):
+            raise errors.UserError(
+                "--vocabulary_threshold is for the codes of subword-nmt and the file of its "
+                "--vocabulary, with 'piece count' on each line: give both in --vocab"
+            )
         models = [sentencepiece_model(path) for path in self.models] or [None]
         codes = [_codes(path) for path in self.codes] or [None]
-        return piece_vocabulary.joined(
-            piece_vocabulary.side(pieces, model=models[0], codes=codes[0]),
-            piece_vocabulary.side(target_pieces, model=models[-1], codes=codes[-1]),
-        )
+        filters = [_code_pieces(path, threshold or 0) for path in self.filters] or [None]
+        sides = [
+            piece_vocabulary.side(
+                side,
+                model=models[i],
+                codes=codes[i],
+                code_pieces=filters[i],
+                ascii_space=ascii_space,
+            )
+            for i, side in ((0, pieces), (-1, target_pieces))
+        ]
+        return piece_vocabulary.joined(*sides)
 
 
 def find(
@@ -53,16 +95,20 @@ def find(
 
     Args:
       given: paths with commas between: dictionaries are .txt or .vocab, SentencePiece models .model
-        or .spm, all others are codes. Of two of a kind the first is the source's.
-      folders: where they are looked for, one after the other.
+        or .spm; of all others those with a number on each line are filters, the rest codes. Of two
+        of a kind the first is the source's.
+      folders: where they are looked for, one after the other; filters are not.
       dictionaries: how these are called, "dict*.txt".
       names: of the source's and the target's, where they are known.
     """
+    filters: list[pathlib.Path] = []
     if given is not None:
         paths = [pathlib.Path(part.strip()) for part in given.split(",")]
         sides = [path for path in paths if path.suffix in (".txt", ".vocab")]
         models = [path for path in paths if path.suffix in _SENTENCEPIECE]
-        codes = [path for path in paths if path not in sides and path not in models]
+        others = [path for path in paths if path not in sides and path not in models]
+        filters = [path for path in others if _COUNTS.fullmatch(_read(path))]
+        codes = [path for path in others if path not in filters]
     else:
         sides = _first(folders, names) or _first(folders, [dictionaries])
         models = _first(folders, [f"*{suffix}" for suffix in _SENTENCEPIECE])
@@ -71,8 +117,8 @@ def find(
     if is_named:
         sides.sort(key=lambda path: path.name != names[0])
     counts = len(sides), len(models), len(codes)
-    if not sides or max(counts) > 2 or (models and codes):
-        got = ", ".join(path.name for path in [*sides, *models, *codes])
+    if not sides or max(*counts, len(filters)) > 2 or (models and codes):
+        got = ", ".join(path.name for path in [*sides, *models, *codes, *filters])
         raise errors.UserError(
             f"give the vocabulary as --vocab: {dictionaries.replace('*', '')}, and with a comma "
             "after it SentencePiece's .model or the codes of subword-nmt where texts are cut by "
@@ -87,7 +133,12 @@ def find(
             "which vocabulary is the source's? Give them as --vocab, the source's first: beside "
             f"the model lie {', '.join(path.name for path in [*sides, *models, *codes])}"
         )
-    return Files(dictionaries=tuple(sides), models=tuple(models), codes=tuple(codes))
+    return Files(
+        dictionaries=tuple(sides),
+        models=tuple(models),
+        codes=tuple(codes),
+        filters=tuple(filters),
+    )
 
 
 def pieces(
@@ -138,6 +189,13 @@ def _codes(path: pathlib.Path) -> str:
             f"{path} cuts no texts: expected SentencePiece's .model, or the codes of subword-nmt"
         ) from error
     return text
+
+
+def _code_pieces(path: pathlib.Path, threshold: int) -> list[str]:
+    """Return the pieces of subword-nmt's --vocabulary that occurred often enough."""
+    lines = _read(path).decode("utf-8").removesuffix("\n").split("\n")
+    rows = (line.split(" ") for line in lines)
+    return [piece for piece, count in rows if int(count) >= threshold]
 
 
 def _read(path: pathlib.Path) -> bytes:

@@ -103,7 +103,8 @@ def read(
     Raises UserError for what is missing, damaged, or no Transformer of the kinds that are here.
     """
     prefix = tensorflow_checkpoint.prefix(pathlib.Path(model))
-    flags, values = _flags(prefix.parent), _hparams(prefix.parent)
+    flags = _flags(prefix.parent)
+    values = {**_overrides(flags.get("hparams", "")), **_hparams(prefix.parent)}
     kind = flags.get("model", "transformer")
     if kind != "transformer":
         raise errors.UserError(f"a model {kind} cannot be imported, only a transformer")
@@ -123,12 +124,26 @@ def read(
             f"{rows}: give the vocabulary that it was trained with as --vocab"
         )
     hparams_set = flags.get("hparams_set", "transformer")
-    heads = num_heads or _num_heads(hparams_set, flags, values, prefix)
+    heads = num_heads or values.get("num_heads") or _heads_of_set(hparams_set)
+    if not isinstance(heads, int) or heads < 1:
+        raise errors.UserError(
+            f"how many heads has {prefix}? It has no hparams.json with num_heads beside it: copy "
+            "that file there, or give --num_heads"
+        )
+    layers = values.get("num_hidden_layers")
+    is_known = "num_hidden_layers" in values or _heads_of_set(hparams_set)
     return imported.Imported(
         hparams=conversion.hparams(
             weights,
             num_heads=heads,
             parts={},
+            told={
+                "num_heads": values.get("num_heads"),
+                "d_model": values.get("hidden_size"),
+                "d_ff": values.get("filter_size"),
+                "num_encoder_layers": values.get("num_encoder_layers") or layers,
+                "num_decoder_layers": values.get("num_decoder_layers") or layers,
+            },
             pre_norm=_is_pre_norm(weights, values),
             vocab_multiple=1 if rows == vocabulary.size else rows,
             extra_length=100,
@@ -141,6 +156,9 @@ def read(
         problem=problem or flags.get("problem") or flags.get("problems") or "parallel_text",
         hparams_set=hparams_set,
         step=_step(prefix, tensors),
+        remarks=[]
+        if is_known
+        else [conversion.assumed("no hparams.json is beside the checkpoint")],
     )
 
 
@@ -253,18 +271,19 @@ def _hparams(folder: pathlib.Path) -> dict[str, Any]:
     return values
 
 
-def _num_heads(
-    hparams_set: str, flags: Mapping[str, str], values: Mapping[str, Any], prefix: pathlib.Path
-) -> int:
-    given = re.search(r"(?:^|,)num_heads=(\d{1,6})(?:,|$)", flags.get("hparams", ""))
-    of_set = (heads for name, heads in _HEADS.items() if re.fullmatch(name, hparams_set))
-    heads = values.get("num_heads") or (int(given[1]) if given else next(of_set, None))
-    if not isinstance(heads, int) or heads < 1:
-        raise errors.UserError(
-            f"how many heads has {prefix}? It has no hparams.json with num_heads beside it: copy "
-            "that file there, or give --num_heads"
-        )
-    return heads
+def _overrides(flag: str) -> dict[str, Any]:
+    """Return what the training's flag --hparams, name=value,..., changed of its set."""
+    found: dict[str, Any] = {}
+    for name, value in re.findall(r"(\w+)=([^,\[]+)", flag):
+        try:
+            found[name] = json.loads(value.lower())
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _heads_of_set(hparams_set: str) -> int | None:
+    return next((heads for name, heads in _HEADS.items() if re.fullmatch(name, hparams_set)), None)
 
 
 def _is_pre_norm(weights: Mapping[str, np.ndarray], values: Mapping[str, Any]) -> bool:
@@ -295,7 +314,7 @@ def _training(values: Mapping[str, Any]) -> dict[str, Any]:
     found = {ours: values[theirs] for ours, theirs in same.items() if theirs in values}
     for name, value in found.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise errors.UserError(f"hparams.json: {same[name]} cannot be {value!r:.60}")
+            raise errors.UserError(f"its settings: {same[name]} cannot be {value!r:.60}")
     # Its max_length of 0 is no limit.
     found = {name: value for name, value in found.items() if value or name != "max_length"}
     return {**found, **_learning_rate(values)}

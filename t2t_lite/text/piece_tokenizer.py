@@ -17,11 +17,13 @@ WHITE_SPACE = (
     r"[\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}"
     r"\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}]"
 )
+_ASCII_SPACE = r"[\t-\r ]"
 
 
-def words(texts: tf.Tensor) -> tf.RaggedTensor:
-    """Return the words [B, ragged] of texts [B], as str.split() has them."""
-    spaced = tf.strings.regex_replace(texts, f"{WHITE_SPACE}+", " ")
+def words(texts: tf.Tensor, *, ascii_space: bool = False) -> tf.RaggedTensor:
+    """Return the words [B, ragged] of texts [B]; see vocabulary.words."""
+    white_space = _ASCII_SPACE if ascii_space else WHITE_SPACE
+    spaced = tf.strings.regex_replace(texts, f"{white_space}+", " ")
     split = tf.strings.split(tf.strings.strip(spaced), " ")
     return tf.ragged.boolean_mask(split, split != "")
 

@@ -2,7 +2,7 @@
 
     SentencePiece    a model for each side, or one for both      "▁Zwei", "▁Hun", "de"
     subword-nmt      merges, of which the last word's end apart  "Zwei", "Hun@@", "de"
-    blanks           texts that are cut already                  the same
+    white space      texts that are cut already                  the same
 
 The file is JSON: {"source": {"pieces": ..., "model": ...}}, and "target" where that is different.
 Pieces are in this package's order: PAD, EOS, UNK, then all others as the framework has them. A
@@ -10,6 +10,7 @@ piece that is not among them is UNK. Labels of target languages are cut from tex
 """
 
 import base64
+import functools
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -25,17 +26,22 @@ class Side(NamedTuple):
     Attributes:
       pieces: the subwords by their id.
       model: the SentencePiece model that cuts texts, in base64.
-      codes: subword-nmt's merges that cut texts; without these two they are cut at blanks.
+      codes: subword-nmt's merges that cut texts; without these two they are cut at white space.
+      code_pieces: the pieces that subword-nmt's filter allows; see subword_nmt.
+      ascii_space: whether only ASCII's white space counts as such, except for SentencePiece.
     """
 
     pieces: Sequence[str]
     model: str | None = None
     codes: str | None = None
+    code_pieces: Sequence[str] | None = None
+    ascii_space: bool | None = None
 
 
-def side(pieces: Sequence[str], *, model: bytes | None = None, codes: str | None = None) -> Side:
-    """Return a side; `model` is SentencePiece's file."""
-    return Side(list(pieces), None if model is None else base64.b64encode(model).decode(), codes)
+def side(pieces: Sequence[str], *, model: bytes | None = None, **others: Any) -> Side:
+    """Return a side; `model` is SentencePiece's file, `others` are further attributes."""
+    encoded = None if model is None else base64.b64encode(model).decode()
+    return Side(list(pieces), encoded, **others)
 
 
 def joined(source: Side, target: Side) -> bytes:
@@ -62,7 +68,10 @@ class PieceVocabulary(vocabulary.Vocabulary):
         super().__init__(model_bytes, own.pieces)
         self._ids = {piece: i for i, piece in enumerate(own.pieces) if i}
         self.labels = labels.among(own.pieces)
-        self._codes = None if own.codes is None else subword_nmt.Codes(own.codes)
+        self._ascii_space = bool(own.ascii_space)
+        self._codes = None
+        if own.codes is not None:
+            self._codes = subword_nmt.Codes(own.codes, own.code_pieces)
         if own.model is not None:
             self.sentencepiece_model = base64.b64decode(own.model)
             self._processor = sentencepiece_vocabulary.processor(self.sentencepiece_model)
@@ -83,10 +92,9 @@ class PieceVocabulary(vocabulary.Vocabulary):
     def _cut(self, texts: Sequence[str]) -> list[list[int]]:
         if self.sentencepiece_model:
             rows = sentencepiece_vocabulary.encode(self._processor, texts, str)
-        elif self._codes:
-            rows = map(self._codes.cut, texts)
         else:
-            rows = map(str.split, texts)
+            cut = [self._codes.cut(text) for text in texts] if self._codes else texts
+            rows = [vocabulary.words(text, ascii_space=self._ascii_space) for text in cut]
         return [[self._ids.get(piece, vocabulary.UNK_ID) for piece in row] for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -102,13 +110,13 @@ class PieceVocabulary(vocabulary.Vocabulary):
         from t2t_lite.text import piece_tokenizer, subword_nmt_tokenizer
 
         form: dict[str, Any] = {}
-        cut: Any = piece_tokenizer.words
+        cut: Any = functools.partial(piece_tokenizer.words, ascii_space=self._ascii_space)
         if self.sentencepiece_model:
             cut = piece_tokenizer.SentencePieceCutter(self.sentencepiece_model)
             form = {"separator": "", "rewrites": [(vocabulary.SPACE, " "), ("^ ", "")]}
         elif self._codes:
             mark = subword_nmt.CONTINUED
-            cut = subword_nmt_tokenizer.Cutter(self._codes)
+            cut = subword_nmt_tokenizer.Cutter(self._codes, ascii_space=self._ascii_space)
             form = {"rewrites": [("^ ", ""), (f"{mark} |{mark}$", "")]}
         if self.labels:
             cut = piece_tokenizer.LabelCutter(cut)

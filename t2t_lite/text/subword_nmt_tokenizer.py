@@ -13,16 +13,23 @@ _NO_RANK = 2**31 - 1
 
 
 class Cutter(tf.Module):
-    """Cuts words as `Codes.cut` does."""
+    """Cuts words as `Codes.cut` does, and splits the result at white space."""
 
-    def __init__(self, codes: subword_nmt.Codes):
+    def __init__(self, codes: subword_nmt.Codes, *, ascii_space: bool):
         super().__init__()
         self._end_is_apart = codes.end_is_apart
+        self._ascii_space = ascii_space
         pairs = [" ".join(pair) for pair in codes.ranks]
         entries = tf.lookup.KeyValueTensorInitializer(
             pairs, list(codes.ranks.values()), tf.string, tf.int32
         )
         self._ranks = tf.lookup.StaticHashTable(entries, _NO_RANK)
+        self._splits = None
+        if codes.splits:
+            entries = tf.lookup.KeyValueTensorInitializer(
+                list(codes.splits), list(codes.splits.values()), tf.string, tf.string
+            )
+            self._splits = tf.lookup.StaticHashTable(entries, "")
 
     def __call__(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Return the pieces [B, ragged] of texts [B]."""
@@ -32,7 +39,8 @@ class Cutter(tf.Module):
         unique, places_W = tf.unique(words.flat_values)
         pieces = tf.gather(self._cut_words(unique), places_W)
         by_text = words.with_flat_values(pieces).merge_dims(1, 2)
-        return piece_tokenizer.words(tf.strings.reduce_join(by_text, axis=1, separator=" "))
+        joined = tf.strings.reduce_join(by_text, axis=1, separator=" ")
+        return piece_tokenizer.words(joined, ascii_space=self._ascii_space)
 
     def _cut_words(self, words_W: tf.Tensor) -> tf.RaggedTensor:
         """Return the pieces [W, ragged] of words."""
@@ -56,7 +64,11 @@ class Cutter(tf.Module):
         pieces = symbols.with_flat_values(tf.where(_is_last(symbols), without_end, symbols.values))
         pieces = tf.ragged.boolean_mask(pieces, pieces != "")
         marks = tf.where(_is_last(pieces), "", subword_nmt.CONTINUED)
-        return pieces.with_flat_values(tf.strings.join([pieces.flat_values, marks]))
+        marked = tf.strings.join([pieces.flat_values, marks])
+        if self._splits:
+            split = self._splits.lookup(marked)
+            marked = tf.where(split == "", marked, split)
+        return pieces.with_flat_values(marked)
 
     def _pair_ranks(self, symbols_WL: tf.Tensor) -> tf.Tensor:
         """Return [W, L]: the rank of each symbol and the next one."""

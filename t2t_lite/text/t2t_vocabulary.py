@@ -10,8 +10,9 @@ from the left:
 
     "Hallo, Welt"  ->  ["Hallo", ", ", "Welt"]  ->  ["Hall", "o_", ", _", "Welt_"]
 
-Tokens: they stand between blanks, cut into subwords already ("Wel@@ t"); one that the vocabulary
-lacks is UNK.
+Tokens: they stand between white space, cut into subwords already ("Wel@@ t"); one that the
+vocabulary lacks is UNK. Only ASCII's white space counts if a token has other white space within it,
+as for T2T on Python 2.
 """
 
 import functools
@@ -96,10 +97,12 @@ class TokenVocabulary(vocabulary.Vocabulary):
         super().__init__(model_bytes, tokens if tokens[-1] else tokens[:-1])
         self._ids = {token: i for i, token in enumerate(self.pieces) if token}
         self._unknown = self._ids.get(_UNKNOWN)
+        self._ascii_space = any(len(token.split()) > 1 for token in self._ids)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of each text's tokens, without EOS."""
-        return [[self._id(token) for token in text.split()] for text in texts]
+        rows = [vocabulary.words(text, ascii_space=self._ascii_space) for text in texts]
+        return [[self._id(token) for token in row] for row in rows]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the tokens up to EOS with blanks between; unknown ids are dropped."""
@@ -109,7 +112,8 @@ class TokenVocabulary(vocabulary.Vocabulary):
         """Return the same for a graph; a token that has no id is left out."""
         from t2t_lite.text import piece_tokenizer
 
-        return piece_tokenizer.PieceTokenizer(self.pieces, self._ids, unknown=self._unknown)
+        cut = functools.partial(piece_tokenizer.words, ascii_space=self._ascii_space)
+        return piece_tokenizer.PieceTokenizer(self.pieces, self._ids, cut, unknown=self._unknown)
 
     def _id(self, token: str) -> int:
         found = self._ids.get(token, self._unknown)

@@ -21,6 +21,7 @@ EOS_ID = 1
 UNK_ID = 2  # tensor2tensor's vocabularies have none
 SPACE = "\u2581"  # SentencePiece's sign for it within pieces
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_ASCII_WORD = re.compile(r"[^\t-\r ]+")
 
 
 class Vocabulary(abc.ABC):
@@ -85,6 +86,15 @@ class Vocabulary(abc.ABC):
 def without_surrogates(text: str) -> str:
     """Return a text with U+FFFD for each lone surrogate, which UTF-8 cannot spell."""
     return _SURROGATES.sub("\ufffd", text)
+
+
+def words(text: str, *, ascii_space: bool = False) -> list[str]:
+    """Return the words between white space; `ascii_space`: only ASCII's counts.
+
+    >>> words("5\u00a0km"), words("5\u00a0km", ascii_space=True)
+    (['5', 'km'], ['5\xa0km'])
+    """
+    return _ASCII_WORD.findall(text) if ascii_space else text.split()
 
 
 def text_ids(ids: Iterable[int]) -> Iterator[int]:

@@ -15,6 +15,7 @@ from t2t_lite import errors
 from t2t_lite.bin import import_model
 from t2t_lite.decode import translator
 from t2t_lite.imports import imported, torch_checkpoint
+from t2t_lite.text import piece_vocabulary
 
 # By rank; "no</w>" is learnt before "n o" is.
 CODES = "#version: 0.2\na n\nd o\ndo g</w>\nr u\nan d</w>\nru n\ns s\n"
@@ -74,6 +75,25 @@ def test_text_is_cut_as_by_subword_nmt(run_dir):
     assert vocab.decode([vocab.encode(t)[0] for t in ("dog", "and")]) == "dog and"
 
 
+def test_subword_nmts_filter_splits_pieces_that_are_too_rare(tmp_path):
+    foreign_numbers.write_fairseq(tmp_path, PIECES)
+    (tmp_path / "codes").write_text(CODES)
+    (tmp_path / "vocab.en").write_text("and 3\nan@@ 4\nru@@ 9\n")
+    paths = [f"{tmp_path}/{name}" for name in ("dict.txt", "codes", "vocab.en")]
+    for threshold, expected in ((None, "and ru@@ <unk>"), (4, "an@@ <unk> ru@@ <unk>")):
+        read = foreign_numbers.read_fairseq(
+            tmp_path, vocab=",".join(paths), vocabulary_threshold=threshold
+        )
+        vocab = piece_vocabulary.PieceVocabulary(read.vocabulary)
+        found = [vocab.pieces[i] for i in vocab.encode("and run")]
+        assert (" ".join(found), read.remarks) == (expected, [])
+    read = foreign_numbers.read_fairseq(tmp_path, vocab=",".join(paths[:2]))
+    assert "if subword-nmt had --vocabulary and" in read.remarks[0]
+    for vocab in (",".join(paths[:2]), ",".join(paths[::2])):
+        with pytest.raises(errors.UserError, match="--vocabulary_threshold is for the codes"):
+            foreign_numbers.read_fairseq(tmp_path, vocab=vocab, vocabulary_threshold=5)
+
+
 TEXTS = ["a dog runs", " and  a\tdog ☃", "", "xx ss dogs"]
 
 
@@ -89,6 +109,9 @@ CANNOT = {
     "no_scale_embedding": (True, "embeddings of another scale"),
     "activation_fn": ("gelu", "activation is 'gelu'"),
     "decoder_attention_heads": (4, "how many heads"),
+    "encoder_embed_dim": (16, "weights have d_model=8, its settings say 16"),
+    "encoder_ffn_embed_dim": (16, "weights have d_ff=12, its settings say 16"),
+    "decoder_layers": (3, "weights have num_decoder_layers=2, its settings say 3"),
 }
 
 

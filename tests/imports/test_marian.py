@@ -78,8 +78,10 @@ CANNOT = {
     "transformer-ffn-activation: gelu": "activation is 'gelu'",
     "transformer-train-position-embeddings: true": "position-embeddings: true",
     "transformer-postprocess: nda": "another order of norms",
-    "transformer-heads: 0": "transformer-heads is no number",
-    "enc-depth: 3": "it lacks encoder_2",
+    "transformer-heads: 0": "transformer-heads is not a number",
+    "enc-depth: 3": "weights have num_encoder_layers=2, its settings say 3",
+    "dim-emb: 16": "weights have d_model=8, its settings say 16",
+    "transformer-dim-ffn: 16": "weights have d_ff=12, its settings say 16",
     "right-left: true": "right-left: true",
 }
 

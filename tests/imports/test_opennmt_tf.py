@@ -85,11 +85,14 @@ def test_an_empty_input_does_not_depend_on_its_batch(run_dir):
 
 
 def test_words_between_blanks_without_a_tokenizer(tmp_path):
-    foreign_numbers.write_opennmt_tf(tmp_path, ["dog", "■s", "a"])
+    foreign_numbers.write_opennmt_tf(tmp_path, ["dog", "■s", "a", "5\u00a0km"])
     imported.write(opennmt_tf.read(tmp_path), tmp_path / "run")
     vocab = translator.Translator.from_output_dir(tmp_path / "run").vocabulary
     assert [vocab.pieces[i] for i in vocab.encode("a  dog ■s cat")] == ["a", "dog", "■s", "<unk>"]
     assert vocab.decode(vocab.encode("a dog ■s")) == "a dog ■s"
+    text = "a\t5\u00a0km"
+    assert vocab.decode(vocab.encode(text)) == "a 5\u00a0km"
+    assert vocab.tokenizer().tokenize(tf.constant([text])).to_list() == [vocab.encode(text)]
 
 
 CATALOG = 'model = lambda: models.get_model_from_catalog("{}")\n'
@@ -100,12 +103,17 @@ def test_heads_are_those_of_the_description_or_the_catalog_and_nothing_is_execut
     foreign_numbers.write_opennmt_tf(
         tmp_path, list("abcd"), description=CATALOG.format("TransformerTiny")
     )
-    assert opennmt_tf.read(tmp_path).hparams.num_heads == 2
+    assert opennmt_tf._settings(tmp_path)["num_heads"] == 2
     description.write_text(f"open('{tmp_path}/hacked', 'w')\nmodel = Transformer(num_heads=4)\n")
-    assert opennmt_tf.read(tmp_path).hparams.num_heads == 4
+    read = opennmt_tf.read(tmp_path)
+    assert (read.hparams.num_heads, read.remarks) == (4, [])
     assert not (tmp_path / "hacked").exists()
+    with pytest.raises(errors.UserError, match="--num_heads=2, its settings say 4"):
+        opennmt_tf.read(tmp_path, num_heads=2)
     description.unlink()
-    assert opennmt_tf.read(tmp_path, num_heads=4).hparams.d_k == 2
+    read = opennmt_tf.read(tmp_path, num_heads=4)
+    assert read.hparams.d_k == 2
+    assert "no model_description.py beside the checkpoint" in read.remarks[0]
     for num_heads, message in ((None, "how many heads"), (3, "3 heads do not divide")):
         with pytest.raises(errors.UserError, match=message):
             opennmt_tf.read(tmp_path, num_heads=num_heads)
@@ -116,6 +124,11 @@ DESCRIPTIONS = {
     "Transformer(num_heads=2, position_encoder_class=None)": "its positions are",
     "Transformer(num_heads=2, ffn_activation=onmt.layers.gelu)": "activation is 'gelu'",
     "Transformer(num_heads=": "is damaged",
+    CATALOG.format("TransformerTiny"): "weights have d_model=8, its settings say 64",
+    "Transformer(num_heads=2, ffn_inner_dim=9)": "weights have d_ff=12, its settings say 9",
+    "Transformer(num_heads=2, num_layers=3)": "num_encoder_layers=2, its settings say 3",
+    "Transformer(num_heads=2, num_layers=(2, 1))": "num_decoder_layers=2, its settings say 1",
+    "M(SelfAttentionEncoder(num_layers=5, num_heads=2))": "encoder_layers=2, its settings say 5",
 }
 
 

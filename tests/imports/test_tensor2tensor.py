@@ -114,7 +114,9 @@ def test_without_hparams_json_the_flags_tell_the_heads(tmp_path):
     (tmp_path / "hparams.json").unlink()
     with pytest.raises(errors.UserError, match="how many heads"):
         tensor2tensor.read(tmp_path)
-    assert tensor2tensor.read(tmp_path, num_heads=8).hparams.d_k == 4
+    read = tensor2tensor.read(tmp_path, num_heads=8)
+    assert read.hparams.d_k == 4
+    assert "no hparams.json is beside the checkpoint" in read.remarks[0]
     flags = (tmp_path / "flags.txt").read_text()
     for more, heads in (
         ("--hparams_set=transformer_small", 4),
@@ -123,6 +125,9 @@ def test_without_hparams_json_the_flags_tell_the_heads(tmp_path):
     ):
         (tmp_path / "flags.txt").write_text(f"{flags}{more}\n")
         assert tensor2tensor.read(tmp_path).hparams.num_heads == heads
+    (tmp_path / "flags.txt").write_text(f"{flags}--hparams=num_heads=2,pos=emb\n")
+    with pytest.raises(errors.UserError, match="positions of another kind"):
+        tensor2tensor.read(tmp_path)
 
 
 def test_a_larger_matrix_than_the_vocabulary_keeps_its_rows(tmp_path):
@@ -164,6 +169,10 @@ CANNOT = {
     "heads": ({"num_heads": 3}, "3 heads do not divide"),
     "text for a number": ({"batch_size": "many"}, "batch_size cannot be 'many'"),
     "out of range": ({"attention_dropout": 7}, "attention_dropout"),
+    "layers": ({"num_hidden_layers": 3}, "num_encoder_layers=2, its settings say 3"),
+    "decoder": ({"num_decoder_layers": 1}, "num_decoder_layers=2, its settings say 1"),
+    "width": ({"hidden_size": 64}, "d_model=32, its settings say 64"),
+    "hidden": ({"filter_size": 1}, "d_ff=64, its settings say 1"),
 }
 
 

@@ -79,6 +79,14 @@ def test_tokens_are_those_between_blanks(unknown):
             vocab.encode("the x t")
 
 
+@pytest.mark.parametrize("token", [b"km", "5\u00a0km".encode()])
+def test_white_space_within_a_token_does_not_separate(token):
+    vocab = t2t_vocabulary.TokenVocabulary(b"<pad>\n<EOS>\n" + token + b"\nUNK\n")
+    expected = [3, 2] if token == b"km" else [2]
+    assert vocab.encode("5\u00a0km") == expected
+    assert _ids(vocab.tokenizer(), ["5\u00a0km", "a\tb"]) == [expected, [3, 3]]
+
+
 ODD = ["Hallo, Welt_\\ ☃", "  two  spaces ", " x", "x ", "\n", "", "a_b\\u1;2", "日本 3a"]
 
 
