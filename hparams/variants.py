@@ -42,7 +42,7 @@ def transformer_tiny() -> config.HParams:
 
 @registry.register_hparams
 def transformer_tiny_30k() -> config.HParams:
-    """transformer_tiny with a relative position bias: for tens of thousands of pairs, read often.
+    """transformer_tiny with a relative position bias: for pairs that are read more than 50 times.
 
     On 29,000 captions BLEU was 1.1 (En-De, one training) and 1.9 (En-Fr, three) higher with them.
     """
@@ -51,7 +51,7 @@ def transformer_tiny_30k() -> config.HParams:
 
 @registry.register_hparams
 def transformer_tiny_100k() -> config.HParams:
-    """transformer_tiny_30k for a hundred thousand pairs, or few readings of fewer: dropout 0.1.
+    """transformer_tiny_30k with dropout 0.1: for pairs that are read less than 20 times.
 
     With the dropout BLEU was 5.3 above that of 0.3 on 166,000 short pairs, read 17 times, and 7.1
     above it on 26,000 longer ones, read 15 times; with the biases 1.3 higher again on the former

@@ -32,6 +32,7 @@ from t2t_lite import errors, fields, machine, quiet, registry
 _USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
 _NAMES_WIDTH = 34  # of the first column of `table`
+_OF_ABSL = ";\n    repeat this option"  # what absl adds to the help of such a flag
 _MAY_BE_REMOTE = ("data_dir", "raw_dir")  # flags that take gs://bucket/folder (data/remote)
 
 _Options = TypeVar("_Options")
@@ -203,7 +204,7 @@ def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:
     own = [flag for flag in values if flag not in _COMMON_FLAGS]
     lines = [f"{name}: {(doc or '').strip()}", "", "Flags:"]
     for flag in (values[flag] for flag in (*own, *_COMMON_FLAGS) if len(flag) > 1):
-        text, *table_rows = (flag.help or "").split("\n")
+        text, *table_rows = (flag.help or "").split(_OF_ABSL)[0].split("\n")
         if flag.default not in (None, "", []) and flag.default is not False:
             text += f" (default: {_shown(flag.default)})"
         lines.append(f"  --{flag.name}")

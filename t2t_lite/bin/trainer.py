@@ -36,8 +36,8 @@ command.define_strings(
 flags.DEFINE_multi_string(
     "hparams",
     [],
-    "Changes to the set, as name=value,name=value; may be repeated. All names, with the values of "
-    "transformer_base:\n" + command.table(config.HParams),
+    "Changes to the set, as name=value,name=value; may be repeated. These are all names, with the "
+    "values of transformer_base.\n" + command.table(config.HParams),
     flag_values=FLAGS,
 )
 command.define_integers(FLAGS, 1, train_steps="Step at which training ends. Default: the set's.")
