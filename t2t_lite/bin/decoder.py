@@ -34,7 +34,8 @@ command.define_strings(
     decode_hparams="Decoding options, as name=value,name=value. beam_size, alpha and extra_length "
     f"default to the run's own values.\n{command.table(options.DecodeOptions)}",
     columns="Names of the tab-separated columns of --decode_from_file, in their order: text, "
-    "prefix (the beginning of the output), target_language. Default: text.",
+    "prefix (the beginning of the output), target_language. jsonl: lines are JSON objects with these "
+    "keys. Default: text.",
     split="Decode this split of the run's problem (dev or test) and print its scores.",
     target_language="Language code of the targets of --split, e.g. de; some scores depend on it. "
     "Default: the problem's, or that in the corpus's file names, such as train.en-fr.tmx; else "
@@ -66,6 +67,14 @@ flags.DEFINE_enum(
     "with TensorFlow until the model is converted.",
     flag_values=FLAGS,
 )
+flags.DEFINE_enum(
+    "xla",
+    "auto",
+    ["auto", "on", "off"],
+    "Search under XLA, which compiles a program for each of a few shapes of batches. auto: on "
+    "GPUs, for files.",
+    flag_values=FLAGS,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,6 +92,7 @@ def _run() -> None:
     with command.quiet_import():
         from t2t_lite.decode import devices, translator
         from t2t_lite.run import output_dir
+        from t2t_lite.train import devices as training_devices
     if FLAGS.decode_interactive and not changes.get("sampling"):
         beam_size = output_dir.read(FLAGS.output_dir).hparams.beam_size
         changes = {"return_beams": changes.get("beam_size", beam_size), **changes}
@@ -96,6 +106,9 @@ def _run() -> None:
         engine=FLAGS.engine if one_by_one else "graph",
         **changes,
     )
+    searches_files = not (one_by_one or FLAGS.score_file)
+    if FLAGS.xla == "on" or (searches_files and training_devices.use_xla(FLAGS.xla)):
+        _search_under_xla(model)
     if FLAGS.decode_interactive:
         print(f"engine: {_start_engine(model)}", file=sys.stderr)
     if FLAGS.decode_interactive:
@@ -108,6 +121,15 @@ def _run() -> None:
         _stream(model)
     else:
         _decode_file(model)
+
+
+def _search_under_xla(model: "translator.Translator") -> None:
+    try:
+        model.use_xla()
+    except errors.UserError as error:
+        if FLAGS.xla == "on":
+            raise errors.UserError(f"--xla=on: {error}") from error
+        print(f"without XLA: {error}", file=sys.stderr)
 
 
 def _start_engine(model: "translator.Translator") -> str:
@@ -149,6 +171,10 @@ def _check_flags() -> None:
         ),
         "--engine is for --decode_interactive and --stream; files are translated in batches": (
             FLAGS.engine != "auto" and not (FLAGS.decode_interactive or FLAGS.stream)
+        ),
+        "--xla=on is for searches in this process, without --engine, --score_file, "
+        "--beam_pipeline_options": (
+            FLAGS.xla == "on" and (FLAGS.engine != "auto" or FLAGS.score_file or on_beam)
         ),
         "--jsonl and --moses_nbest: give one of them, with --decode_from_file": (
             FLAGS.jsonl + FLAGS.moses_nbest > (1 if decodes_file else 0)

@@ -124,15 +124,25 @@ def of_translator(
 
 def mistake(model: Any) -> str | None:
     """Return why a Translator cannot be converted, None where it can."""
+    options = model.options
+    others = {
+        "no_repeat_ngram": bool(options.no_repeat_ngram),
+        f"precision {options.precision}": options.precision != "float32",
+    }
+    return refusal("LiteRT searches with one model, by beams, in float32", model, others)
+
+
+def refusal(rule: str, model: Any, others: dict[str, bool]) -> str | None:
+    """Return why a Translator cannot have a search of static size, None where it can: the rule, and
+    what breaks it, which may be one of `others`."""
     for what, is_it in {
         "a parser": model.grammar is not None,
         "an ensemble": len(model.models) > 1,
         "sampling": model.options.sampling,
-        "no_repeat_ngram": bool(model.options.no_repeat_ngram),
-        f"precision {model.options.precision}": model.options.precision != "float32",
+        **others,
     }.items():
         if is_it:
-            return f"LiteRT searches with one model, by beams, in float32; not with {what}"
+            return f"{rule}; not with {what}"
     return None
 
 

@@ -34,10 +34,8 @@ def sizes(longest_source: int, extra_length: int) -> list[tuple[int, int]]:
     """
     found = []
     for source in [*(size for size in _SOURCES if size < longest_source), longest_source]:
-        whole = max(source + extra_length, 1)
-        small = min(source + max(source // 2, 16), whole)
-        found += [(source, small), (source, whole)]
-    return sorted(set(found))
+        found += [(source, room) for room in static_decoder.rooms(source, extra_length)]
+    return found
 
 
 def convert(

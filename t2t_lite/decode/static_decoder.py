@@ -66,5 +66,15 @@ class StaticDecoder(cached_decoder.CachedDecoder):
         return cache._replace(keys=_transposed(cache.keys))
 
 
+def rooms(source: int, extra_length: int) -> list[int]:
+    """Return a room that is enough for most outputs of sources of a length, then the whole one.
+
+    >>> rooms(16, extra_length=50)
+    [32, 66]
+    """
+    whole = max(source + extra_length, 1)
+    return sorted({min(source + max(source // 2, 16), whole), whole})
+
+
 def _transposed(keys: tf.Tensor) -> tf.Tensor:
     return tf.transpose(keys, [0, 1, 3, 2])

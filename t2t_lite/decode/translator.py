@@ -31,6 +31,7 @@ from t2t_lite.decode import (
     options,
 )
 from t2t_lite.decode import engine as engines
+from t2t_lite.decode import xla as xla_search
 from t2t_lite.decode.translation import BLANK, Hypothesis, Translation, require_texts
 from t2t_lite.model import gradients, next_word, transformer
 from t2t_lite.run import checkpoint, output_dir
@@ -84,6 +85,7 @@ class Translator(one_process.OneProcess):
         matmuls.require_precision(self.options.precision)
         self.frozen = frozen
         self.engine: engines.LiteEngine | None = None  # besides the graph
+        self.xla: xla_search.XlaSearch | None = None  # in place of the graph
         self._decoder = functools.cache(self._new_decoder) if frozen else self._new_decoder
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
@@ -111,6 +113,7 @@ class Translator(one_process.OneProcess):
         *,
         devices: Sequence[str] = ("",),
         engine: engines.Engine = "auto",
+        xla: bool = False,
         **changes: Any,
     ) -> "Translator":
         """Load a trained model.
@@ -124,6 +127,7 @@ class Translator(one_process.OneProcess):
             as fast for a small model; converted first if it was not yet. "auto": LiteRT, once it is
             converted, where its runtime is installed and can search as the options ask for;
             converting begins in the background after twenty such sentences. "graph": TensorFlow.
+          xla: whether to search under XLA, for GPUs; see `use_xla`.
           **changes: fields of DecodeOptions; others are as the run's hparams have them.
 
         Raises:
@@ -155,10 +159,23 @@ class Translator(one_process.OneProcess):
             devices=devices,
             frozen=True,
         )
+        if xla and engine == "litert":
+            raise errors.UserError('engine="litert" and xla exclude each other: leave one out')
+        if xla:
+            translator.use_xla()
+            return translator
         translator.engine = engines.of_translator(translator, run.path, engine)
         if translator.engine and engine == "litert":
             translator.engine.wait()
         return translator
+
+    def use_xla(self) -> None:
+        """Search under XLA from now on; outputs stay the same but for rounding.
+
+        A batch gets one of a few shapes, for each of which XLA compiles a program when it comes.
+        Raises UserError for an ensemble, a parser, sampling or 8-bit integers.
+        """
+        self.xla, self.engine = xla_search.XlaSearch(self), None
 
     def translate(
         self,
@@ -204,7 +221,7 @@ class Translator(one_process.OneProcess):
         starts = self.vocabulary.targets.encode_batch([prefixes[index] for index in indices])
         inputs = [_Input(*each) for each in zip(indices, sources, starts)]
         groups = batches(
-            [len(source.ids) for source in sources],
+            [self.xla.padded(len(s.ids)) if self.xla else len(s.ids) for s in sources],
             batch_size=min(self.options.batch_size, -(-len(indices) // len(self.devices))),
             batch_tokens=self.options.batch_tokens,
         )
@@ -285,6 +302,8 @@ class Translator(one_process.OneProcess):
             seeds = ([self.options.seed, first_index + each.index] for each in batch)
             uniforms = [np.random.default_rng(s).random(shape, np.float32).T for s in seeds]
             found = self.sample_ids(inputs, starts, np.concatenate(uniforms))
+        elif self.xla:
+            found = self.xla(inputs, starts)
         elif starts.size:
             found = self.continue_ids(inputs, starts)
         elif searcher:

@@ -68,6 +68,12 @@ MISTAKES = {
         ("--decode_from_file=- --score_file=-", 1, "cannot both be the standard input"),
         ("--decode_from_file=two --decode_hparams=alignments=true", 1, "no place for it; add --js"),
         ("--score_file=two --decode_hparams=sampling=1,prefix=a", 1, "leave out sampling, prefix"),
+        (
+            "--decode_from_file=two --xla=on --decode_hparams=sampling=1",
+            1,
+            "by beams; not with sam",
+        ),
+        ("--score_file=two --xla=on", 1, "--xla=on is for searches in this process, without --eng"),
         ("--decode_from_file=two --data_dir=d", 1, "--target_language and --data_dir are for"),
         ("--decode_from_file=two --columns=texts", 1, "--columns names text and others of text,"),
         ("--split=test --columns=text,prefix", 1, "--columns is for --decode_from_file"),
