@@ -9,8 +9,10 @@ target until all are there: the same call resumes after an interruption (see jou
     outputs      windows of lines -> batches of results (by Decoding or Scoring) -> output lines
 """
 
+import contextlib
 import dataclasses
 import itertools
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,8 +30,10 @@ WINDOW = 20_000
 _OF_SPEED = ("batch_size", "batch_tokens")
 _NAMED = 10  # line numbers that a report names
 # What a column of an input line can be: the text, what its output begins with, and its target
-# language. Empty fields are as if there were no such column.
+# language. Empty fields are as if there were no such column. JSONL: lines are JSON objects with
+# these keys, others are not read.
 COLUMNS = ("text", "prefix", "target_language")
+JSONL = ("jsonl",)
 
 
 @dataclasses.dataclass
@@ -224,13 +228,7 @@ class Decoding:
 
     def read(self, line: str, number: int) -> tuple[str, str]:
         """Return the text of the line of a number (from 0), and what its output begins with."""
-        fields = line.split("\t") if len(self._columns) > 1 else [line]
-        if line.strip() and len(fields) != len(self._columns):
-            raise errors.UserError(
-                f"line {number + 1}: expected {len(self._columns)} columns with tabs between "
-                f"({', '.join(self._columns)}), got {len(fields)}"
-            )
-        row = dict(zip(self._columns, fields))
+        row = _row(line, self._columns, number) if line.strip() else {}
         text, language = row.get("text", ""), row.get("target_language")
         if language and text.strip():
             text = f"{labels.of_language(language, self._model.vocabulary.labels)} {text}"
@@ -290,12 +288,33 @@ def _identity(model: translator.Translator) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if name not in _OF_SPEED}
 
 
+def _row(line: str, columns: Sequence[str], number: int) -> Mapping[str, str]:
+    """Return the fields of a line by their columns."""
+    if columns == JSONL:
+        with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError):
+            given = dict(json.loads(line))
+            row = {name: given.get(name) or "" for name in COLUMNS} | {"text": given["text"]}
+            if all(isinstance(field, str) for field in row.values()):
+                return row
+        expected, got = '{"text": "...", "prefix": "...", "target_language": "..."}', line[:60]
+    else:
+        fields = line.split("\t") if len(columns) > 1 else [line]
+        if len(fields) == len(columns):
+            return dict(zip(columns, fields))
+        expected = f"{len(columns)} columns with tabs between ({', '.join(columns)})"
+        got = len(fields)
+    raise errors.UserError(f"line {number + 1}: expected {expected}, got {got}")
+
+
 def check_columns(columns: Sequence[str]) -> Sequence[str]:
     """Return the names of an input's columns; raise UserError where they are not such."""
+    columns = tuple(columns)
+    if columns == JSONL:
+        return columns
     if "text" not in columns or len({*columns}) < len(columns) or {*columns} - {*COLUMNS}:
         raise errors.UserError(
             f"--columns names text and others of {', '.join(COLUMNS)}, in the order of the lines' "
-            f"columns; got {','.join(columns)}"
+            f"columns, or is jsonl; got {','.join(columns)}"
         )
     return columns
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import gzip
+import json
 
 import pytest
 import tiny_run
@@ -282,11 +283,16 @@ def test_a_target_longer_than_an_output_can_be_is_cut(model, tmp_path):
     assert _lines(tmp_path / "out")[0].endswith(f"\t{limit}")
 
 
-def test_columns_give_each_line_a_beginning_of_its_output(model, tmp_path):
+@pytest.mark.parametrize("columns", [["prefix", "text"], ["jsonl"]], ids=str)
+def test_columns_give_each_line_a_beginning_of_its_output(model, tmp_path, columns):
     lines = ["two \ta dog runs", "\the sleeps", "", "dog\t "]
+    if columns == ["jsonl"]:
+        pairs = [line.split("\t") for line in lines if line]
+        lines = [json.dumps({"id": 7, "prefix": a or None, "text": b}) for a, b in pairs]
+        lines.insert(2, "")
     source, target = tmp_path / "in", tmp_path / "out"
     source.write_text("\n".join(lines) + "\n")
-    files.decode_file(model, source, target, columns=["prefix", "text"])
+    files.decode_file(model, source, target, columns=columns)
     expected = model.translate(["a dog runs", "he sleeps", "", ""], prefixes=["two ", "", "", ""])
     assert target.read_text().splitlines() == [each.text for each in expected]
     assert expected[0].text.startswith("two ")
@@ -297,6 +303,10 @@ def test_columns_give_each_line_a_beginning_of_its_output(model, tmp_path):
     [
         (["text", "prefix"], "a dog", r"line 2: expected 2 columns .*\(text, prefix\), got 1"),
         (["text", "target_language"], "a dog\tdeu", "no target languages to choose from"),
+        (["jsonl"], '{"text": 5}', r'line 2: expected {"text": .*got {"text": 5}'),
+        (["jsonl"], '["a dog"]', r'line 2: expected {"text": '),
+        (["jsonl"], '{"text": "a dog", "target_language": "deu"}', "no target languages to choose"),
+        (["jsonl", "text"], "", "or is jsonl; got jsonl,text"),
         (["prefix"], "", "--columns names text"),
         (["text", "prefx"], "", "text, prefix, target_language"),
     ],
