@@ -34,7 +34,7 @@ command.define_strings(
     decode_hparams="Decoding options, as name=value,name=value. beam_size, alpha and extra_length "
     f"default to the run's own values.\n{command.table(options.DecodeOptions)}",
     columns="Names of the tab-separated columns of --decode_from_file, in their order: text, "
-    "prefix (the beginning of the output), target_language; or jsonl: JSON objects with these keys. "
+    "prefix (the beginning of the output), target_language. jsonl: JSON objects with these keys. "
     "Default: text.",
     split="Decode this split of the run's problem (dev or test) and print its scores.",
     target_language="Language code of the targets of --split, e.g. de; some scores depend on it. "
