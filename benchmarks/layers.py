@@ -37,6 +37,10 @@ from typing import Any
 
 LAYERS = ("full", "restricted", "recurrent", "convolution", "separable")
 COLORS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#a67c00")
+_STYLE = (  # of the figure, on a light and on a dark page
+    "rect{fill:#fff}"
+    "@media (prefers-color-scheme:dark){rect{fill:#131416}text:not([fill]){fill:#eee}}"
+)
 
 
 def main() -> None:
@@ -253,7 +257,7 @@ def _drawing(results: list[dict], widths: list[int], unit: str) -> str:
             )
         for exponent in range(math.ceil(math.log10(lowest)), int(math.log10(highest)) + 1):
             level = y(10**exponent)
-            parts.append(line([(left, level), (right, level)], stroke="#ddd"))
+            parts.append(line([(left, level), (right, level)], stroke="#8884"))
             parts.append(text(left - 6, level + 4, f"{10**exponent:g}", text_anchor="end"))
         for n in sizes:
             parts.append(text(x(n, place), bottom + 18, n, text_anchor="middle"))
@@ -266,7 +270,7 @@ def _drawing(results: list[dict], widths: list[int], unit: str) -> str:
     size = _attributes({"width": str(panel * len(widths)), "height": str(height + 24)})
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg"{size} font-family="Helvetica, Arial, sans-serif" '
-        f'font-size="12"><rect{size} fill="#fff"/>{"".join(parts)}</svg>\n'
+        f'font-size="12"><style>{_STYLE}</style><rect{size} rx="6"/>{"".join(parts)}</svg>\n'
     )
 
 
