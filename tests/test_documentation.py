@@ -3,6 +3,8 @@
 import pathlib
 import re
 import shutil
+import subprocess
+import sys
 
 import documents
 import pytest
