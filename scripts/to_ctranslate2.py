@@ -101,14 +101,14 @@ def convert(
 
 
 def _check_replaceable(path: pathlib.Path) -> None:
-    """Raise UserError where something is that is no model which this script has written."""
+    """Raise UserError if the path holds anything but a model that this script wrote."""
     if not path.exists():
         return
     names = {entry.name for entry in path.iterdir()} if path.is_dir() else {""}
     if names and not ("model.bin" in names and names <= FILES and _is_model(path / "model.bin")):
         raise errors.UserError(
-            f"--target {path} is there and is no folder of a CTranslate2 model alone: it would be "
-            "lost; give another"
+            f"--target {path} holds more than a CTranslate2 model, which would be lost: give "
+            "another path"
         )
 
 

@@ -18,8 +18,8 @@ def newest(folder: pathlib.Path) -> pathlib.Path:
     versions = [p for p in folder.glob("*/saved_model.pb") if p.parent.name.isdecimal()]
     if not versions:
         sys.exit(
-            f"translate.py: {folder} is no folder of exported versions, with 1/saved_model.pb or "
-            f"so: run t2t-lite-exporter --export_dir={folder}"
+            f"translate.py: {folder} has no exported version (no 1/saved_model.pb or the like): "
+            f"run t2t-lite-exporter --export_dir={folder}"
         )
     return max(versions, key=lambda path: int(path.parent.name)).parent
 

@@ -33,7 +33,7 @@ def test_only_a_model_is_replaced(run_dir, tmp_path):
     (other / "model.bin").write_text("precious")
     for target in (run_dir, file, other, _model(tmp_path / "kept", "notes.txt")):
         before = sorted(target.rglob("*"))
-        with pytest.raises(errors.UserError, match="it would be lost"):
+        with pytest.raises(errors.UserError, match="which would be lost"):
             to_ctranslate2.convert(str(run_dir), str(target))
         assert sorted(target.rglob("*")) == before
     to_ctranslate2._check_replaceable(tmp_path / "new")

@@ -28,8 +28,8 @@ def test_it_translates_with_the_newest_version(export_dir, model, tmp_path):
     ("arguments", "says"),
     [
         ([], "expected a folder of versions and texts"),
-        (["nowhere", "a"], "nowhere is no folder of exported versions"),
-        (["empty", "a"], "empty is no folder of exported versions"),
+        (["nowhere", "a"], "nowhere has no exported version"),
+        (["empty", "a"], "empty has no exported version"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path, arguments, says):
