@@ -86,7 +86,7 @@ class Treebank(TreebankProblem):
 
 @registry.register_problem
 class TreebankTags(Treebank):
-    """`treebank` with the tags of the words in the targets."""
+    """`treebank` with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 
@@ -269,21 +269,21 @@ class WsjSampleCraftParsing(TreebankProblem):
 
 @registry.register_problem
 class WsjSampleParsingTags(WsjSampleParsing):
-    """`wsj_sample_parsing` with the tags of the words in the targets."""
+    """`wsj_sample_parsing` with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 
 
 @registry.register_problem
 class CraftParsingTags(CraftParsing):
-    """`craft_parsing` with the tags of the words in the targets."""
+    """`craft_parsing` with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 
 
 @registry.register_problem
 class WsjSampleCraftParsingTags(WsjSampleCraftParsing):
-    """`wsj_sample_craft_parsing` with the tags of the words in the targets."""
+    """`wsj_sample_craft_parsing` with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 

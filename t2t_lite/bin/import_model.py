@@ -27,7 +27,7 @@ flags.DEFINE_enum("from", None, FRAMEWORKS, "The model's framework.", flag_value
 command.define_strings(
     FLAGS,
     model="The model's checkpoint, or a folder whose newest checkpoint is used. opus_mt: a "
-    "folder of Hugging Face's form, or a name on the hub.",
+    "folder in Hugging Face's format, or a model's name on its hub.",
     output_dir="The new run; must not exist.",
     vocab="The model's vocabulary files, separated by commas. Marian: "
     "source.spm,target.spm,vocab.yml. OpenNMT-tf: vocab.txt,spm.model. fairseq: dict.txt,codes or "
@@ -41,7 +41,7 @@ command.define_integers(
 command.define_integers(
     FLAGS,
     0,
-    target_space="tensor2tensor's target space id. Default: the one trained, or 0.",
+    target_space="tensor2tensor's target space id. Default: the one that was trained, else 0.",
     vocabulary_threshold="The --vocabulary-threshold that subword-nmt had; the file of its "
     "--vocabulary is the last in --vocab. Default: all pieces of that file.",
 )
