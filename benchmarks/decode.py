@@ -2,9 +2,10 @@
 
 Workload D: d_model 256, 3 + 3 layers, 4 heads, d_ff 1024, shared vocabulary of 8,000, random
 weights; 32 sentences of 32 source ids, every output exactly 32 tokens (EOS blocked). The figure is
-target tokens of the best hypothesis a second, in graph mode without XLA: what an exported model
-runs. As in t2t-lite-decoder each thread decodes a part of the sentences; with `--workers=1` all are
-one batch whose operations have the threads. `--target_length` decodes longer outputs.
+target tokens of the best hypothesis a second, in graph mode: what an exported model runs; or with
+`--xla` as t2t-lite-decoder --xla=on searches. As in t2t-lite-decoder each thread decodes a part of
+the sentences; with `--workers=1` all are one batch whose operations have the threads.
+`--target_length` decodes longer outputs.
 
   python benchmarks/compare.py "python benchmarks/decode.py" "other/bin/python bench.py"
 """
@@ -23,6 +24,7 @@ def main() -> None:
     """Time it and print the line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--precision", default="float32")
+    parser.add_argument("--xla", action="store_true")
     parser.add_argument("--hparams_set", help="instead of workload D's sizes")
     parser.add_argument("--vocab_size", type=int, default=VOCABULARY)
     parser.add_argument("--batch", type=int, default=BATCH)
@@ -46,7 +48,7 @@ def main() -> None:
     cpu = (time.process_time() - cpu) / arguments.runs
     median, tokens = statistics.median(times), arguments.batch * arguments.target_length
     result = {
-        "peer": f"t2t-lite {arguments.precision}",
+        "peer": f"t2t-lite {arguments.precision}{' XLA' * arguments.xla}",
         "threads": arguments.threads,
         "load1": round(os.getloadavg()[0], 2),
         "task": f"decode-beam{BEAM}",
@@ -67,7 +69,7 @@ def workload(arguments):
     import tensorflow as tf
 
     from t2t_lite import config, registry
-    from t2t_lite.decode import beam_search, cached_decoder, candidates, options
+    from t2t_lite.decode import beam_search, cached_decoder, candidates, options, static_decoder
     from t2t_lite.model import transformer
 
     workers = arguments.workers or arguments.threads
@@ -88,15 +90,25 @@ def workload(arguments):
     )
     decoder = cached_decoder.of_models([model], decode_options)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False)
+    if arguments.xla:
+        dtype = decode_options.matmul_dtype
+        decoder = static_decoder.StaticDecoder(model, BEAM, dtype)
+
+    any_shape = [tf.TensorSpec([None, None], tf.int32)]
+    signature = None if arguments.xla else any_shape  # XLA compiles for each shape
+
+    @tf.function(input_signature=signature, autograph=False, jit_compile=arguments.xla)
     def search(inputs):
-        return beam_search.search(
-            decoder,
-            decoder.encode(inputs),
-            decode_options,
-            emittable=candidates.EmittableIds(arguments.vocab_size, forbidden=(0, 2)),
-            max_lengths=tf.fill([tf.shape(inputs)[0]], arguments.target_length),
-        )
+        rows = inputs.shape[0] or tf.shape(inputs)[0]
+        given = {
+            "emittable": candidates.EmittableIds(arguments.vocab_size, forbidden=(0, 2)),
+            "max_lengths": tf.fill([rows], arguments.target_length),
+        }
+        state = decoder.encode(inputs)
+        if arguments.xla:
+            room = arguments.target_length
+            return beam_search.search_in_room(decoder, state, decode_options, room=room, **given)[0]
+        return beam_search.search(decoder, state, decode_options, **given)
 
     inputs = np.random.default_rng(0).integers(10, arguments.vocab_size, (arguments.batch, SOURCE))
     parts = np.array_split(inputs.astype(np.int32), workers)

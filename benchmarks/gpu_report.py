@@ -21,8 +21,10 @@ import json
 import os
 import pathlib
 import platform
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 
@@ -30,6 +32,8 @@ from t2t_lite import config, errors, machine, registry
 
 VOCABULARY = 37_000  # Section 5.1
 _CHECKED_STEPS = 20
+_LEARNT_STEPS = 200  # of the toy problem, dropout and all
+_NOISE = 0.05  # of the dev loss after these: other devices draw other masks
 # Largest differences that count as agreement: of logits, and of losses over the checked steps. With
 # the rounding of TF32 (10 bits of mantissa) and bfloat16 (7), sums of some hundred products are off
 # in the third and second decimal.
@@ -60,8 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     machine.prepare_gpus()
     if flags.one:
         task = json.loads(flags.one)
-        kinds = {"check": _check, "train": _train, "decode": _decode, "machine": _machine}
-        print("RESULT " + json.dumps(kinds[task.pop("kind")](**task)), flush=True)
+        kinds = (_check, _learn, _train, _decode, _machine)
+        kind = {function.__name__: function for function in kinds}[f"_{task.pop('kind')}"]
+        print("RESULT " + json.dumps(kind(**task)), flush=True)
         return 0
     end = time.monotonic() + 60 * flags.minutes
     record, page = flags.output.with_suffix(".json"), flags.output.with_suffix(".md")
@@ -100,11 +105,14 @@ def _tasks(*, small: bool, several: bool) -> Iterator[tuple[str, dict]]:
     yield train("big", "bfloat16", "on")
     yield train("base", "float32", "on")
     yield train("base", "bfloat16", "off")
-    for precision in ("bfloat16", "float32"):
-        yield f"decode base {precision}", {"kind": "decode", "precision": precision, "small": small}
+    for precision, xla in itertools.product(("bfloat16", "float32"), (True, False)):
+        task = {"kind": "decode", "precision": precision, "xla": xla, "small": small}
+        yield f"decode base {precision} xla={'on' if xla else 'off'}", task
     for products, xla in [("cpu", False), *itertools.product(_BOUNDS, (True, False))]:
         task = {"kind": "check", "products": products, "xla": xla, "small": small}
         yield f"check {products} xla={'on' if xla else 'off'}", task
+    for products, xla in (("cpu", "off"), ("float32", "on"), ("bfloat16", "on")):
+        yield f"learn {products} xla={xla}", {"kind": "learn", "products": products, "xla": xla}
     yield train("base", "bfloat16", "on", shapes=3)
     yield train("big", "float32", "on")
     yield train("big", "bfloat16", "off")
@@ -152,12 +160,18 @@ def _page(results: dict) -> Iterator[str]:
             "logits differ by | losses differ by | greedy outputs equal |",
             lambda found: _agreement(results, found),
         ),
+        (
+            "learn",
+            f"dev loss of the toy problem after {_LEARNT_STEPS} steps | the CPU's |",
+            lambda found: _learning(results, found),
+        ),
     ):
         yield from ("", f"| {title} | {columns} |", "|---" * (columns.count("|") + 2) + "|")
         for name, found in results.items():
             if name.startswith(title):
                 row = found["failure"] if "failure" in found else cells(found)
-                verdict = "DIFFERS: " if title == "check" and "failure" in found else ""
+                is_check = title in ("check", "learn") and "failure" in found
+                verdict = "DIFFERS: " if is_check else ""
                 yield f"| {name.removeprefix(title + ' ')} | {verdict}{row} |"
 
 
@@ -176,6 +190,13 @@ def _agreement(results: dict, found: dict) -> str:
     # A comparison with NaN is false: that is no agreement.
     verdict = "agrees" if logits <= bounds[0] and losses <= bounds[1] else "DIFFERS"
     return f"{logits:.1e} | {losses:.1e} | {equal} | {verdict}"
+
+
+def _learning(results: dict, found: dict) -> str:
+    """Return a row's cells: how far a training's loss is from the CPU's."""
+    expected = results.get("learn cpu xla=off", {}).get("loss", float("nan"))
+    verdict = "agrees" if abs(found["loss"] / expected - 1) <= _NOISE else "DIFFERS"
+    return f"{found['loss']:.4f} | {expected:.4f} | {verdict}"
 
 
 def _child(task: dict, end: float) -> dict:
@@ -237,13 +258,13 @@ def _machine() -> dict:
     return found
 
 
-def _decode(small: bool, precision: str, seconds: float) -> dict:
-    """Return what decode.py measures: beam 4, outputs of 32 tokens, as exports run."""
+def _decode(small: bool, precision: str, xla: bool, seconds: float) -> dict:
+    """Return what decode.py measures: beam 4, outputs of 32 tokens."""
     del seconds
     command = [str(pathlib.Path(__file__).with_name("decode.py")), f"--precision={precision}"]
+    command += ["--workers=1", *["--xla"] * xla]
     if not small:
-        sizes = "--hparams_set=transformer_base", f"--vocab_size={VOCABULARY}", "--batch=64"
-        command += ["--workers=1", *sizes]
+        command += ["--hparams_set=transformer_base", f"--vocab_size={VOCABULARY}", "--batch=64"]
     result = _result([sys.executable, *command], 600, dict(os.environ))
     if "failure" in result:
         raise RuntimeError(result["failure"])
@@ -302,6 +323,26 @@ def _check(small: bool, products: str, xla: bool, seconds: float) -> dict:
     ]
     logits = tf.cast(logits, tf.float32).numpy()[:, :, ::50].tolist()
     return {"products": products, "logits": logits, "losses": losses, "outputs": outputs}
+
+
+def _learn(products: str, xla: str, seconds: float) -> dict:
+    """Return the dev loss of a short training by the commands themselves."""
+    del seconds
+    with tempfile.TemporaryDirectory() as folder:
+        flags = [f"--data_dir={folder}/data", "--problem=toy_ende"]
+        precision = "bfloat16" if products == "bfloat16" else "float32"
+        trainer = [
+            *(f"--output_dir={folder}/run", "--hparams_set=transformer_toy", f"--xla={xla}"),
+            *(f"--train_steps={_LEARNT_STEPS}", "--hparams=max_buckets=2", "--eval_sentences=0"),
+            *(f"--precision={precision}", "--notf32"),
+        ]
+        for name, more in (("datagen", []), ("trainer", trainer)):
+            command = [sys.executable, "-m", f"t2t_lite.bin.{name}", *flags, *more]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise RuntimeError(done.stderr.strip())
+    loss = re.findall(r"dev: loss ([0-9.]+)", done.stderr)[-1]
+    return {"loss": float(loss)}
 
 
 def _train(
