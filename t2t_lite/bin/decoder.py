@@ -196,7 +196,11 @@ def _check_changes(changes: dict[str, Any]) -> None:
     """Raise UserError for decoding options that would do nothing."""
     details = [name for name in options.DETAILS if changes.get(name)]
     others = [name for name in changes if name not in options.OF_SCORING]
+    of_search = [name for name in ("beam_size", "strict_ends", "early_stop") if name in changes]
     mistakes = {
+        f"sampling does not search: leave out {', '.join(of_search)}": (
+            changes.get("sampling") and of_search
+        ),
         f"{', '.join(details)}: lines of text have no place for it; add --jsonl or --moses_nbest": (
             details and not (FLAGS.jsonl or FLAGS.moses_nbest or FLAGS.score_file)
         ),

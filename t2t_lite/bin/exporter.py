@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from absl import flags
 
-from t2t_lite import errors, fields
+from t2t_lite import fields
 from t2t_lite.bin import command
 from t2t_lite.decode import options
 
@@ -60,13 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _export() -> None:
     changes = options.parse(FLAGS.decode_hparams or "")
-    if "precision" in changes:
-        raise errors.UserError("give the precision as --precision, not in --decode_hparams")
-    if FLAGS.max_source_length:
-        changes["max_source_length"] = FLAGS.max_source_length
     is_lite = FLAGS.format == "litert"
+    of_batches = [name for name in ("batch_size", "batch_tokens") if name in changes]
     command.refuse(
         {
+            "give the precision as --precision, not in --decode_hparams": "precision" in changes,
+            "max_source_length: give it once": (
+                FLAGS.max_source_length and "max_source_length" in changes
+            ),
+            f"LiteRT translates one sentence at a time: leave out {', '.join(of_batches)}": (
+                is_lite and of_batches
+            ),
             "--weights is for --format=litert; see --precision": (
                 FLAGS.weights != "float32" and not is_lite
             ),
@@ -75,6 +79,8 @@ def _export() -> None:
             ),
         }
     )
+    if FLAGS.max_source_length:
+        changes["max_source_length"] = FLAGS.max_source_length
     with command.quiet_import():
         from t2t_lite.run import plain_paths
         from t2t_lite.serving import export, exported

@@ -57,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _required() -> Sequence[str]:
     if FLAGS.describe:
-        return ["hparams_set", "problem"] if FLAGS.data_dir else ["hparams_set"]
+        data = ["problem", "data_dir"]  # their vocabulary, if any
+        return ["hparams_set", *(data if any(FLAGS[name].value for name in data) else [])]
     return ["problem", "data_dir", "output_dir", "hparams_set"]
 
 
@@ -78,6 +79,7 @@ def _describe() -> None:
 def _run() -> int | None:
     if FLAGS.describe:
         return _describe()
+    trainer_options = command.options(FLAGS, options.TrainerOptions)
     machine.keep_freed_memory()
     problem = registry.problem(FLAGS.problem)
     hparams = _hparams_set()
@@ -94,7 +96,7 @@ def _run() -> int | None:
         directory=FLAGS.output_dir,
         hparams=hparams,
         hparams_set=FLAGS.hparams_set,
-        options=command.options(FLAGS, options.TrainerOptions),
+        options=trainer_options,
         say=functools.partial(print, file=sys.stderr, flush=True),
     )
     summary = trainer.Training(setup).run(sys.stderr)

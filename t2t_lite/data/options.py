@@ -55,6 +55,15 @@ class GeneratorOptions:
 
     def __post_init__(self) -> None:
         fields.check(self)
+        if self.beam_pipeline_options is not None and self.num_workers:
+            raise errors.UserError(
+                "--num_workers is for processes of this machine: give Beam's number of workers in "
+                "--beam_pipeline_options"
+            )
+        if self.overwrite and self.verify:
+            raise errors.UserError(
+                "--verify checks the data that --overwrite replaces: leave one out"
+            )
         asked = [name for name in ("vocab_size", *_OF_VOCABULARY) if self._is_changed(name)]
         if self.vocab_from and asked:
             raise errors.UserError(

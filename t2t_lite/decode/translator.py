@@ -90,6 +90,8 @@ class Translator(one_process.OneProcess):
         self.grammar = task.grammar if self.options.constrained else None
         if task.grammar:
             _check_parsing(self.options)
+        elif not self.options.constrained:
+            raise errors.UserError("constrained=false is for parsers, which this model is not")
         targets = self.vocabulary.targets
         forbidden = tuple(token for token in targets.special_ids if token != vocabularies.EOS_ID)
         self.emittable = candidates.EmittableIds(targets.size, forbidden=forbidden)

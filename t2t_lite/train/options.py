@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from t2t_lite import fields
+from t2t_lite import errors, fields
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -61,3 +61,8 @@ class TrainerOptions:
 
     def __post_init__(self) -> None:
         fields.check(self)
+        usual_secs = TrainerOptions.save_checkpoints_secs
+        if self.save_checkpoints_steps and self.save_checkpoints_secs != usual_secs:
+            raise errors.UserError(
+                "--save_checkpoints_steps and --save_checkpoints_secs: give one of the two"
+            )

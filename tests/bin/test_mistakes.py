@@ -43,6 +43,8 @@ MISTAKES = {
         ("--problem=parallel_text --raw_dir=/none", 1, "is not a folder"),
         ("--problem=toy_ende --vocab_size=many", 2, "vocab_size"),
         ("--problem=toy_ende --num_workers=0", 2, "num_workers"),
+        ("--problem=toy_ende --num_workers=2 --beam_pipeline_options=", 1, "of this machine: give"),
+        ("--problem=toy_ende --verify --overwrite", 1, "leave one out"),
         ("--problem=translate_ende_wmt32k", 1, "tensor2tensor wrote"),
     ],
     "decoder": [
@@ -72,6 +74,11 @@ MISTAKES = {
             "--decode_from_file=two --xla=on --decode_hparams=sampling=1",
             1,
             "by beams; not with sam",
+        ),
+        (
+            "--decode_from_file=two --decode_hparams=sampling=1,beam_size=2",
+            1,
+            "does not search: lea",
         ),
         ("--score_file=two --xla=on", 1, "--xla=on is for searches in this process, without --eng"),
         ("--decode_from_file=two --data_dir=d", 1, "--target_language and --data_dir are for"),
@@ -117,6 +124,9 @@ MISTAKES = {
         ("--decode_hparams=beam_sise=4", 1, "beam_size"),
         ("--precision=int4", 2, "int4"),
         ("--decode_hparams=precision=mixed", 1, "as --precision"),
+        ("--decode_hparams=constrained=false", 1, "is for parsers, which this model is not"),
+        ("--decode_hparams=max_source_length=9 --max_source_length=9", 1, "give it once"),
+        ("--format=litert --decode_hparams=batch_size=4", 1, "at a time: leave out batch_size"),
         ("--max_source_length=1", 2, "max_source_length"),
         ("--decode_hparams=sampling=true,seed=3", 1, "leave out sampling, seed"),
         ("--decode_hparams=return_beams=2", 1, "leave out"),
@@ -125,6 +135,14 @@ MISTAKES = {
         ("--xla=maybe", 2, "flag --xla=maybe: expected one of auto, on, off"),
         ("--save_checkpoints_secs=nan", 2, "=nan: expected a number, at least 0"),
         ("--keep_checkpoint_max=0", 2, "=0: expected a whole number, at least 1"),
+        (
+            "--describe --hparams_set=transformer_toy --problem=toy_ende",
+            2,
+            "--data_dir must be given",
+        ),
+    ],
+    "trainer --problem=toy_ende --data_dir=x --output_dir=y --hparams_set=transformer_toy": [
+        ("--save_checkpoints_steps=9 --save_checkpoints_secs=9", 1, "give one of the two"),
     ],
     "query_server --server=localhost:1 --retries=0 --servable_name=tiny": [
         ("--server=localhost", 1, "host:port"),
