@@ -100,8 +100,8 @@ class HParams:
     position_encoding: PositionEncoding = fields.option(
         "sinusoid",
         "Position encoding. sinusoid: the paper's formula; learned: an embedding for each "
-        "position; sinusoid_t2t: the formula in tensor2tensor's order of columns; sinusoid_halves: "
-        "in transformers' order.",
+        "position; sinusoid_t2t: the formula with tensor2tensor's order of columns; "
+        "sinusoid_halves: with that of Hugging Face's transformers.",
         changes=MODEL,
     )
     attention_function: AttentionFunction = fields.option(

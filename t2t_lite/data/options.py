@@ -34,7 +34,7 @@ class GeneratorOptions:
     split_digits: bool = fields.option(False, "Make each digit a subword of its own.")
     columns: str = fields.option(
         "",
-        "The source and the target column of tables with more than two (.tsv, .csv, .jsonl), by "
+        "Source and target column of tables (.tsv, .csv, .jsonl) that have more than two, by "
         "number or name: 3,4 or en,de.",
     )
     num_workers: int | None = fields.option(

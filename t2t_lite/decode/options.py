@@ -43,7 +43,7 @@ class DecodeOptions:
         "true: stop searching after the first beam_size finished outputs, as in fairseq. false: "
         "stop when no unfinished output can become better. heuristic: stop when no unfinished "
         "output, at its present length, is better than the worst of beam_size finished ones, as in "
-        "transformers.",
+        "Hugging Face's transformers.",
     )
     min_length: int = fields.option(
         0, "Smallest number of tokens in an output, EOS included.", at_least=0
