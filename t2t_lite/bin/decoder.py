@@ -71,8 +71,8 @@ flags.DEFINE_enum(
     "xla",
     "auto",
     ["auto", "on", "off"],
-    "Search under XLA, which compiles a program for each of a few shapes of batches. auto: on "
-    "GPUs, for files.",
+    "Compile the search with XLA, TensorFlow's compiler, once for each of a few batch shapes. auto: "
+    "on GPUs, for files.",
     flag_values=FLAGS,
 )
 
