@@ -71,8 +71,8 @@ flags.DEFINE_enum(
     "xla",
     "auto",
     ["auto", "on", "off"],
-    "Compile the search with XLA, TensorFlow's compiler, once for each of a few batch shapes. auto: "
-    "on GPUs, for files.",
+    "Compile the search with XLA, TensorFlow's compiler, once for each of a few batch shapes. "
+    "auto: on GPUs, for files.",
     flag_values=FLAGS,
 )
 
