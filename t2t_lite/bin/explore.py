@@ -73,7 +73,8 @@ def _of_run() -> "explorer.Explorer":
         FLAGS.output_dir, FLAGS.checkpoint_path, **changes
     )
     references = _references(run.run.problem, FLAGS.data_dir or run.run.data_dir)
-    return explorer.Explorer(model, references=references)
+    language = _source_language(run.run.problem)
+    return explorer.Explorer(model, references=references, language=language)
 
 
 def _of_export() -> "export_explorer.ExportExplorer":
@@ -87,7 +88,8 @@ def _of_export() -> "export_explorer.ExportExplorer":
         )
     # An export does not record the data_dir.
     references = _references(export.record["problem"], FLAGS.data_dir) if FLAGS.data_dir else {}
-    return export_explorer.ExportExplorer(export, references=references)
+    language = _source_language(export.record["problem"])
+    return export_explorer.ExportExplorer(export, references=references, language=language)
 
 
 def _check_flags() -> None:
@@ -119,6 +121,14 @@ def _references(problem_name: str, folder: str) -> dict[str, str]:
         print(f"no example texts: {error}", file=sys.stderr)
         return {}
     return dict(zip(text.sources, text.references))
+
+
+def _source_language(problem_name: str) -> str:
+    """Return the language of a problem's sources, such as "de"; "" if unknown."""
+    if problem_name not in registry.problems():
+        return ""
+    problem = registry.problem(problem_name)
+    return problem.languages[int(problem.is_reversed)]
 
 
 def _write(answers: "export_explorer.Answers") -> None:

@@ -71,7 +71,7 @@ class Attention:
             "num_models": 1,
             "heads": self.encoder.shape[1],
             "layers": {"encoder": len(self.encoder), "decoder": len(self.decoder)},
-            "examples": [],
+            "examples": [""],
         }
         text = {"text": "", "target": None, "translation": translation, "attention": weights}
         return document.notebook({"about": about, "texts": [text]}, title="Attention")

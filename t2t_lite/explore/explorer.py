@@ -24,6 +24,8 @@ from t2t_lite.text import vocabulary as vocabularies
 _CACHED_TEXTS = 2  # the text on the page, and the one before it
 OPTIONS = ("beam_size", "alpha", "length_penalty")  # that the page names
 _MAX_EXAMPLES = 200  # texts of a split that the page offers
+# what the page opens with where no split is there, by the source's language
+_SENTENCES = {"de": "Ein Hund rennt.", "fr": "Un chien court."}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +43,7 @@ class Explorer:
     Args:
       model: the translator; its option return_beams is the length of n-best lists.
       references: references by source text.
+      language: the source's, such as "de"; "" if unknown.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Explorer:
         model: translator.Translator,
         *,
         references: Mapping[str, str] | None = None,
+        language: str = "",
     ):
         # The page always shows the tokens' probabilities and alignment.
         options = dataclasses.replace(model.options, token_scores=True, alignments=True)
@@ -60,6 +64,7 @@ class Explorer:
             frozen=model.frozen,
         )
         self._references = dict(references or {})
+        self._language = language
         self._is_parser = isinstance(model.task, parsing.Parsing)
         self._search = None if options.sampling else search_tree.RecordedSearch(self.model)
         spec = tf.TensorSpec([None, None], tf.int32)
@@ -97,7 +102,7 @@ class Explorer:
             "heads": hparams.num_heads,
             "options": {name: getattr(options, name) for name in OPTIONS},
             "max_source_length": options.max_source_length,
-            "examples": examples(self._references),
+            "examples": examples(self._references, self._language),
         }
 
     def translation(self, text: str, target: str | None = None) -> dict[str, Any]:
@@ -227,9 +232,9 @@ def beside_reference(
     return {"reference": reference, "chrf": chrf, "parse": None}
 
 
-def examples(references: Mapping[str, str]) -> list[str]:
-    """Return the texts that the page offers."""
-    return list(references)[:_MAX_EXAMPLES]
+def examples(references: Mapping[str, str], language: str) -> list[str]:
+    """Return the texts that the page offers; it opens with the first."""
+    return list(references)[:_MAX_EXAMPLES] or [_SENTENCES.get(language, "A dog runs.")]
 
 
 def _effect_of_penalty(tree: search_tree.Tree, model: translator.Translator) -> dict[str, Any]:

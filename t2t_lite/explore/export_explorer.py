@@ -16,7 +16,7 @@ from t2t_lite.explore import explorer
 from t2t_lite.tasks import catalog, parsing
 
 MISSING = (
-    "An export answers with texts and their scores only. The page of the run shows tokens with "
+    "An export answers with texts and their scores only. The page of the run shows subwords with "
     "their probabilities, attention and the search: t2t-lite-explore --output_dir."
 )
 
@@ -42,14 +42,18 @@ class ExportExplorer:
     Args:
       export: the export.
       references: the reference of each source text that has one.
+      language: the source's, such as "de"; "" if unknown.
     """
 
-    def __init__(self, export: Export, *, references: Mapping[str, str] | None = None):
+    def __init__(
+        self, export: Export, *, references: Mapping[str, str] | None = None, language: str = ""
+    ):
         self._export = export
         self._options = decode_options.DecodeOptions(**export.record["options"])
         task_class = catalog.task_class(export.record["task"])
         self._is_parser = issubclass(task_class, parsing.Parsing)
         self._references = dict(references or {})
+        self._language = language
 
     def warm_up(self) -> None:
         """Let TensorFlow prepare its functions."""
@@ -66,7 +70,7 @@ class ExportExplorer:
             "missing": MISSING,
             "options": {name: getattr(self._options, name) for name in explorer.OPTIONS},
             "max_source_length": self._options.max_source_length,
-            "examples": explorer.examples(self._references),
+            "examples": explorer.examples(self._references, self._language),
         }
 
     def translation(self, text: str, target: str | None = None) -> dict[str, Any]:

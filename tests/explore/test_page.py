@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 TEXT = tiny_run.SENTENCES[3]
 VIEWS = {
     "translation": {},
-    "wall": {"view": "attention", "kind": "cross"},
+    "wall": {"view": "attention", "show": "wall"},
     "lines": {"view": "attention", "show": "lines", "kind": "encoder"},
     "matrix": {"view": "attention", "show": "matrix", "kind": "decoder"},
     "search": {"view": "search"},
@@ -135,6 +135,9 @@ def test_a_click_through(chrome, page):
         chrome.find_element("link text", name).click()
         turn = _ready(chrome, turn)
         assert chrome.find_element("css selector", "[aria-current]").text == name
+    for value in ("encoder", "wall"):
+        chrome.find_element("css selector", f".controls option[value={value}]").click()
+        turn = _ready(chrome, turn)
     _until(lambda: len(_all(chrome, "canvas.drawn")) > 1, "thumbnails are drawn")
     _all(chrome, ".thumbnail")[1].click()
     turn = _ready(chrome, turn)
@@ -168,6 +171,58 @@ def test_a_click_through(chrome, page):
     assert chromium.errors(chrome) == []
 
 
+def test_the_page_opens_with_a_translation_and_the_layer_that_aligns(chrome, page):
+    chrome.get("about:blank")
+    chrome.get(page.address)
+    turn = _ready(chrome)
+    (expected,) = page.explorer.model.translate(tiny_run.SENTENCES[:1])
+    assert chrome.find_element("id", "text").get_attribute("value") == tiny_run.SENTENCES[0]
+    assert chrome.find_element("class name", "best").text == (expected.text or "(blank)")
+    chrome.find_element("link text", "Attention").click()
+    _ready(chrome, turn)
+    layers = page.explorer.about()["layers"]["decoder"]
+    title = chrome.find_element("css selector", "svg.matrix title").get_attribute("textContent")
+    assert title == f"cross attention, layer {layers}, all heads"
+
+
+def test_the_page_can_be_used_on_a_telephone(page):
+    """By touch: targets of 24 pixels (WCAG 2.2, 2.5.8), and a tap tells what pointing does."""
+    small = """const targets = "a, button, select, textarea, summary, .head, .query rect";
+        return [...document.querySelectorAll(targets)]
+        .filter((node) => node.checkVisibility() && !node.matches(".skip"))
+        .map((node) => [node.outerHTML.slice(0, 60), node.getBoundingClientRect()])
+        .filter(([, box]) => Math.min(box.width, box.height) < 24).map(([html]) => html)"""
+    tap = """const { left, top, width, height } = arguments[0].getBoundingClientRect();
+        return [left + width / 2, top + height / 2]"""
+    with chromium.opened(width=390) as chrome:
+        chrome.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+
+        def touch(selector):
+            node = _all(chrome, selector)[0]
+            chrome.execute_script("arguments[0].scrollIntoView({block: 'center'})", node)
+            x, y = chrome.execute_script(tap, node)
+            for kind, points in (("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])):
+                event = {"type": kind, "touchPoints": points}
+                chrome.execute_cdp_cmd("Input.dispatchTouchEvent", event)
+
+        for name, state in VIEWS.items():
+            _go(chrome, page, text="he sleeps", **state)
+            assert chrome.execute_script(small) == [], name
+            words = chrome.find_element("tag name", "body").text.replace("special tokens", "")
+            assert not re.search(r"\b(piece|token)s?\b", words, re.IGNORECASE), name
+            if name == "translation":
+                output = _all(chrome, ".outputs td:nth-child(2)")[0]
+                assert output.rect["width"] >= 200
+                touch(".pieces [tabindex]")
+                _until(lambda: _all(chrome, ".aligned"), "a subword is marked")
+            if name == "matrix":
+                touch("svg.matrix rect")
+                readout = chrome.find_element("class name", "readout")
+                _until(
+                    lambda text=readout: re.search(r": [01]\.\d{4}", text.text), "a weight is told"
+                )
+
+
 def test_by_keyboard_alone(chrome, page):
     from selenium.webdriver.common.keys import Keys
 
@@ -195,8 +250,8 @@ def test_by_keyboard_alone(chrome, page):
     tab_to("nav a[href*='view=attention']")
     focused().send_keys(Keys.ENTER)
     turn = _ready(chrome, turn)
-    tab_to(".thumbnail")
-    focused().send_keys(Keys.ENTER)
+    tab_to(".controls label:nth-child(2) select")
+    focused().send_keys("l")  # lines
     turn = _ready(chrome, turn)
     tab_to(".query")
     focused().send_keys(Keys.SPACE)
@@ -275,6 +330,6 @@ def test_a_notebook_shows_attention(chrome, answers, tmp_path):
     chrome.get(path.as_uri())
     chrome.switch_to.frame(0)
     _ready(chrome)
-    assert _all(chrome, ".thumbnail")
+    assert _all(chrome, "svg.matrix")
     chrome.switch_to.default_content()
     assert chromium.errors(chrome) == []

@@ -43,6 +43,14 @@ def test_a_translation_has_what_the_views_show(page):
     assert found["source"][-1] == "⟨end⟩"
 
 
+@pytest.mark.parametrize(
+    ("language", "text"), [("de", "Ein Hund rennt."), ("", "A dog runs."), ("en", "A dog runs.")]
+)
+def test_without_a_split_the_page_opens_with_a_sentence_of_the_source(answers, language, text):
+    found = explorer.Explorer(answers.model, language=language).about()["examples"]
+    assert found == [text]
+
+
 def test_attention_is_that_of_the_arrays(page):
     expected = attending.attention(page.explorer.model, TEXT)
     for kind in attending.KINDS:

@@ -1,4 +1,4 @@
-// The attention of every layer and head: a wall of all, the lines of some, the matrix of values.
+// The attention of every layer and head: the matrix of values, the lines of some, a wall of all.
 import { choice, downloadDrawing, element, scrolling, table, unfolding } from "./dom.js";
 import { wall } from "./heads.js";
 import { COLORS, lines } from "./lines.js";
@@ -6,18 +6,19 @@ import { matrix } from "./matrix.js";
 import { isMark, shown } from "./tokens.js";
 import { PAPER, pageInks, shareOf } from "./weights.js";
 
-const KINDS = { encoder: "encoder: source over source", cross: "cross: output over source", decoder: "decoder: output over output" };
-const SHOWS = { wall: "all heads", lines: "lines", matrix: "matrix" };
+const KINDS = { cross: "cross: output over source", encoder: "encoder: source over source", decoder: "decoder: output over output" };
+const SHOWS = { matrix: "matrix", lines: "lines", wall: "all layers and heads" };
 const OVERS = { mean: "mean", maximum: "maximum" };
 
 /** Return the view; state is the address's, change(part) leads to a changed one. */
 export async function attentionView({ translation, about, source, state, change, addressOf }) {
   if (translation.is_blank) return [element("p", {}, "A blank text has no attention.")];
-  const kind = state.kind in KINDS ? state.kind : "encoder";
-  const show = state.show in SHOWS ? state.show : "wall";
+  const kind = state.kind in KINDS ? state.kind : "cross";
+  const show = state.show in SHOWS ? state.show : "matrix";
   const sides = tokensOf(translation, kind);
   const layers = about.layers[kind === "encoder" ? "encoder" : "decoder"];
-  const layer = Math.min(Number(state.layer) || 0, layers - 1);
+  // The last layer first: of cross attention it aligns best.
+  const layer = Math.min(Number(state.layer ?? layers) || 0, layers - 1);
   const load = (each) =>
     source.weights(translation.text, state.target ?? null, kind, each, [about.heads, sides.queries.length, sides.keys.length]);
   const heads = headsOf(state, about.heads);
@@ -26,7 +27,7 @@ export async function attentionView({ translation, about, source, state, change,
       "Attention weights are what the model computed, not an explanation of what it did: other weights can lead to the same output."),
     about.num_models > 1 ? element("p", { class: "note" }, `Of the first of ${about.num_models} models.`) : null,
     element("div", { class: "controls" },
-      choice("Kind", Object.entries(KINDS), kind, (value) => change({ kind: value, layer: "0", query: null })),
+      choice("Kind", Object.entries(KINDS), kind, (value) => change({ kind: value, layer: null, query: null })),
       choice("Show", Object.entries(SHOWS), show, (value) => change({ show: value })),
       show === "wall" ? null : choice("Layer", Array.from({ length: layers }, (_, i) => [String(i), String(i + 1)]), String(layer), (value) => change({ layer: value })),
       show === "matrix" && heads.length > 1
@@ -38,7 +39,7 @@ export async function attentionView({ translation, about, source, state, change,
         kind, layers, heads: about.heads, ...sides, load,
         address: (each, head) => addressOf({ show: "lines", kind, layer: String(each), heads: String(head), query: null }),
       }),
-      element("p", { class: "note" }, "Rows are queries, columns keys; the more, the stronger the colour (by the root of the weight). A thumbnail leads to its lines."),
+      element("p", { class: "note" }, "Rows are queries, columns are keys. The darker, the larger the weight (by its square root). Click or tap a thumbnail to see its lines."),
     );
     return parts;
   }
@@ -48,12 +49,13 @@ export async function attentionView({ translation, about, source, state, change,
   const title = `${kind} attention, layer ${layer + 1}, ${names}`;
   const over = state.over in OVERS ? state.over : "mean";
   const weight = weights.over(heads, over);
-  const readout = element("p", { class: "readout", "aria-live": "off" });
+  const hint = show === "lines" ? "Point at a query, or tap it, to see its lines alone." : "Point at a cell, or tap it, to see its weight.";
+  const readout = element("p", { class: "readout note", "aria-live": "off" }, hint);
   const query = Number(state.query ?? NaN);
   const chosen = query < sides.queries.length ? query : null;
   const draw = (inks) => show === "lines"
     ? lines({ weights, heads, ...sides, chosen, title, choose: (query) => change({ query: query === null ? null : String(query) }) })
-    : matrix({ weight, ...sides, title, inks, tell: (text) => { readout.textContent = text; } });
+    : matrix({ weight, ...sides, title, inks, tell: (text) => { readout.textContent = text || hint; } });
   parts.push(
     scrolling(title, draw(pageInks())),
     readout,

@@ -2,7 +2,7 @@
 import { svg } from "./dom.js";
 import { isMark, shown } from "./tokens.js";
 
-const ROW = 22; // pixels a token
+const ROW = 26; // pixels a subword
 const TOP = 24;
 const SMALLEST = 0.03; // thinner lines are not drawn
 // Okabe and Ito's colours, told apart by colour-blind readers too, and readable on white and black.
@@ -19,8 +19,9 @@ export const COLORS = [
 export function lines({ weights, heads, queries, keys, chosen, choose, title }) {
   const widest = (tokens) => Math.max(...tokens.map((token) => [...shown(token)].length));
   const left = Math.min(12 + 8.4 * widest(queries), 260);
-  const right = left + 240;
-  const width = right + Math.min(12 + 8.4 * widest(keys), 260);
+  const end = Math.min(12 + 8.4 * widest(keys), 260);
+  const right = left + Math.max(Math.min(innerWidth - 32 - left - end, 240), 90); // fits a telephone
+  const width = right + end;
   const height = TOP + ROW * Math.max(queries.length, keys.length) + 8;
   const middle = (place) => TOP + ROW * (place + 0.5);
   const links = svg("g", { "stroke-linecap": "round" });

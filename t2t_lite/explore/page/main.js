@@ -12,9 +12,9 @@ const part = (id) => document.getElementById(id);
 let about;
 let turn = 0; // answers to earlier questions are not shown
 
-/** Return the address's state: {view, text, target, kind, layer, ...}. */
+/** Return the address's state: {view, text, target, kind, layer, ...}; at first an example's. */
 function readState() {
-  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  return { text: about.examples[0], ...Object.fromEntries(new URLSearchParams(location.hash.slice(1))) };
 }
 
 /** Return the address of the state with changes; null removes a part. */
@@ -37,7 +37,6 @@ function availableViews() {
 async function show() {
   const own = ++turn;
   const state = readState();
-  if (source.isSaved) state.text ??= source.data.texts[0].text;
   const views = availableViews();
   const view = views.includes(state.view) ? state.view : views[0];
   fillForm(state);
@@ -45,10 +44,6 @@ async function show() {
   document.title = `${VIEWS[view]} · t2t-lite`;
   const status = part("status");
   status.classList.remove("error");
-  if (state.text === undefined) {
-    part("view").replaceChildren(element("p", {}, "Type a text, or choose one, to see its translation."));
-    return;
-  }
   const waiting = setTimeout(() => { status.textContent = "Working …"; }, 150);
   try {
     const content = await contentOf(view, state);
@@ -100,7 +95,7 @@ function drawViews(views, current) {
 }
 
 function fillForm(state) {
-  if (document.activeElement !== part("text")) part("text").value = state.text ?? "";
+  if (document.activeElement !== part("text")) part("text").value = state.text;
   part("target").value = state.target ?? "";
   if (state.target) part("target-field").open = true;
   part("examples").value = about.examples.includes(state.text) ? state.text : "";
@@ -109,7 +104,7 @@ function fillForm(state) {
 function prepareForm() {
   const choose = [element("option", { value: "" }, "—"), ...about.examples.map((text) => element("option", { value: text }, text.length > 90 ? `${text.slice(0, 89)}…` : text))];
   part("examples").replaceChildren(...choose);
-  part("examples-field").hidden = about.examples.length === 0;
+  part("examples-field").hidden = about.examples.length < 2;
   part("examples").addEventListener("change", (event) => {
     if (event.target.value) change({ text: event.target.value, target: null, step: null, query: null });
   });
@@ -129,7 +124,7 @@ function prepareForm() {
   part("save").addEventListener("click", async () => {
     try {
       const { text, target } = readState();
-      download("t2t-lite.html", await source.page(text ?? "", target ?? null), "text/html");
+      download("t2t-lite.html", await source.page(text, target ?? null), "text/html");
     } catch (error) {
       part("status").textContent = error.message;
     }

@@ -4,15 +4,15 @@ import { isMark, shown } from "./tokens.js";
 import { darkness, paint, textOn } from "./weights.js";
 
 const MOST_CELLS = 2500; // that are elements of their own; more are one picture
-const MOST_VALUES = 26; // columns in which values can be read
 
-/** Return the drawing of weight(query, key) in some inks; tell(text) is called for the cell pointed at. */
+/** Return the drawing of weight(query, key) in some inks; tell(text) is called for the cell pointed at or tapped. */
 export function matrix({ weight, queries, keys, title, tell, inks }) {
-  const withValues = keys.length <= MOST_VALUES;
-  const cell = withValues ? 34 : 16;
-  const row = withValues ? 24 : 16;
   const longest = (tokens) => Math.min(Math.max(...tokens.map((token) => [...shown(token)].length)), 24);
   const left = 12 + 8 * longest(queries);
+  const room = (Math.min(innerWidth, 1280) - 40 - left - 3.1 * longest(keys)) / keys.length; // of a column
+  const withValues = room >= 30;
+  const cell = Math.max(Math.min(room, 34), 16);
+  const row = withValues ? 24 : Math.max(cell, 16);
   const top = 16 + 6.2 * longest(keys);
   const width = left + cell * keys.length + 6.2 * longest(keys) * 0.5 + 8;
   const height = top + row * queries.length + 4;
@@ -73,13 +73,14 @@ export function matrix({ weight, queries, keys, title, tell, inks }) {
       }, shown(token)),
     );
   });
-  drawing.addEventListener("mousemove", (event) => {
+  const point = (event) => {
     const box = drawing.getBoundingClientRect();
     const scale = width / box.width;
     const key = Math.floor(((event.clientX - box.left) * scale - left) / cell);
     const query = Math.floor(((event.clientY - box.top) * scale - top) / row);
     const inside = key >= 0 && key < keys.length && query >= 0 && query < queries.length;
     tell(inside ? `${shown(queries[query])} → ${shown(keys[key])}: ${weight(query, key).toFixed(4)}` : "");
-  });
+  };
+  for (const name of ["pointermove", "pointerdown"]) drawing.addEventListener(name, point);
   return drawing;
 }

@@ -3,12 +3,12 @@ import { element, fixed, scrolling, svg, table, unfolding } from "./dom.js";
 import { shown } from "./tokens.js";
 
 const STEPS = 12; // shown at a time
-const COLUMN = 140;
+const COLUMN = 124;
 const ROW = 34;
 const TOP = 26;
-const BOX = { width: 110, height: 28 };
+const BOX = { width: 100, height: 28 };
 const FATES = {
-  lives: "goes on", finished: "finished, kept", "pushed out": "finished, pushed out by better ones",
+  lives: "kept, extended", finished: "finished, kept", "pushed out": "finished, pushed out by better ones",
   "fell out": "fell out of the beam", "ended too low": "ended, not among the best",
 };
 
@@ -31,14 +31,14 @@ export function searchView({ search, state, addressOf }) {
     scrolling(title, draw(shownSteps, columns, byNumber, first, title)),
     key(),
     element("p", { class: "note" },
-      "Each step adds a token to every beam; of the best extensions those that do not end go on. Numbers: log-probability of all tokens so far; of an end, its score."),
+      "Each step extends every beam by a subword and keeps the best extensions. Numbers: log-probability of all subwords so far; of a finished output, its score."),
     unfolding("As a table", () =>
-      table(title, ["Step", "Rank", "After", "Token", "Log-probability", "Score", "What became of it"],
+      table(title, ["Step", "Rank", "After", "Subword", "Log-probability", "Score", "Outcome"],
         shownSteps.flatMap((step) => columns.get(step).map((each, rank) => [
           String(step + 1), String(rank + 1),
           each.parent === null ? "start" : byNumber.get(each.parent).text,
           shown(each.token), fixed(each.log_probability, 3), fixed(each.score, 3),
-          FATES[each.fate] + (each.is_best ? "; of the best output" : ""),
+          FATES[each.fate] + (each.is_best ? "; part of the best output" : ""),
         ])), { class: "words" })),
   ];
 }
@@ -52,11 +52,11 @@ function group(extensions) {
 function penalty({ penalty: effect, alpha }) {
   if (!effect.with) return null;
   if (!effect.changed) {
-    return element("p", {}, "The length penalty changed nothing: the best output is the most probable of those kept, too.");
+    return element("p", {}, "The length penalty changed nothing: the best output is also the most probable one.");
   }
   return element("p", {},
-    `Without the length penalty “${effect.without.text}” (${effect.without.length} tokens, log-probability ${fixed(effect.without.log_probability, 3)}) would be best; `,
-    `with α = ${alpha} it is “${effect.with.text}” (${effect.with.length} tokens, ${fixed(effect.with.log_probability, 3)}).`);
+    `Without the length penalty “${effect.without.text}” (${effect.without.length} subwords, log-probability ${fixed(effect.without.log_probability, 3)}) would be best; `,
+    `with α = ${alpha} it is “${effect.with.text}” (${effect.with.length} subwords, ${fixed(effect.with.log_probability, 3)}).`);
 }
 
 function pager(first, last, title, addressOf) {
@@ -111,7 +111,7 @@ function clipped(text, length) {
 }
 
 function key() {
-  return element("ul", { class: "legend", "aria-label": "What became of an extension" },
-    element("li", { class: "fate is-best" }, "of the best output"),
+  return element("ul", { class: "legend", "aria-label": "Outcomes of an extension" },
+    element("li", { class: "fate is-best" }, "part of the best output"),
     Object.entries(FATES).map(([fate, text]) => element("li", { class: `fate ${fate.replaceAll(" ", "-")}` }, text)));
 }

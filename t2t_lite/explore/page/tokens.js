@@ -1,12 +1,12 @@
-// Tokens as a reader sees them.
+// Subwords as a reader sees them.
 import { element, fixed } from "./dom.js";
 
-/** Return a piece with its space as a middle dot: "▁dog" -> "·dog". */
+/** Return a subword with its space as a middle dot: "▁dog" -> "·dog". */
 export function shown(piece) {
   return piece.replaceAll("▁", "·");
 }
 
-/** Tell whether a token is no text: the start, the end, padding. */
+/** Tell whether it is a special token: the start, the end, padding. */
 export function isMark(piece) {
   return piece.startsWith("⟨");
 }
@@ -17,7 +17,7 @@ export function shade(probability) {
   return `p${limits.filter((limit) => probability >= limit).length}`;
 }
 
-/** Return a list of pieces; with log-probabilities each has its probability under it. */
+/** Return a list of subwords; with log-probabilities each has its probability under it. */
 export function pieceList(label, pieces, scores = null, attributes = () => ({})) {
   return element(
     "ol",

@@ -1,4 +1,4 @@
-// The outputs of a text: n-best, the best one's tokens with their probabilities, the reference.
+// The outputs of a text: n-best, the best one's subwords with their probabilities, the reference.
 import { element, fixed, table } from "./dom.js";
 import { pieceList, shown } from "./tokens.js";
 
@@ -15,7 +15,7 @@ export function translationView({ translation, about }) {
     element("section", {}, element("h2", {}, "All outputs"),
       table(
         `The ${translation.hypotheses.length} best of beam size ${about.options.beam_size}`,
-        ["Rank", "Output", "Score", ...(about.has_tokens ? ["Log-probability", "Tokens"] : []), "Complete"],
+        ["Rank", "Output", "Score", ...(about.has_tokens ? ["Log-probability", "Subwords"] : []), "Complete"],
         translation.hypotheses.map((each, rank) => [
           String(rank + 1),
           element("span", { lang: "" }, each.text || "(blank)"),
@@ -23,10 +23,10 @@ export function translationView({ translation, about }) {
           ...(about.has_tokens ? [fixed(sum(each.token_scores), 3), String(each.tokens.length)] : []),
           each.finished ? "yes" : "cut off",
         ]),
-        { class: "words" },
+        { class: "words outputs" },
       ),
       element("p", { class: "note" },
-        `Score: log-probability over the length penalty ${about.options.length_penalty === "power" ? "n" : "((5 + n) / 6)"}^${about.options.alpha}, n tokens with the end.`),
+        `Score: log-probability over the length penalty ${about.options.length_penalty === "power" ? "n" : "((5 + n) / 6)"}^${about.options.alpha}, n subwords, ⟨end⟩ included.`),
       about.missing ? element("p", { class: "note" }, about.missing) : null),
   ];
 }
@@ -43,7 +43,7 @@ function facts(translation, best, about) {
 function remarks(translation, best, about) {
   const found = [];
   if (translation.truncated) {
-    found.push(`The text was cut: the model reads ${about.max_source_length} tokens.`);
+    found.push(`The text was cut: the model reads ${about.max_source_length} subwords.`);
   }
   if (!best.finished) found.push("The output was cut off at its length limit.");
   return [
@@ -54,25 +54,25 @@ function remarks(translation, best, about) {
   ];
 }
 
-/** The pieces of both sides; those that a token attended to most are marked as one points at it. */
+/** The subwords of both sides; pointing at one of the output marks what it attended to most. */
 function tokens(translation, best) {
-  const source = pieceList("Pieces of the source", translation.source);
+  const source = pieceList("Subwords of the source", translation.source);
   const mark = (place) => {
     [...source.children].forEach((piece, key) => {
       piece.classList.toggle("aligned", place !== null && best.alignment[place] === key);
     });
   };
-  const target = pieceList("Pieces of the output with their probabilities", best.tokens, best.token_scores, (place) => ({
+  const target = pieceList("Subwords of the output with their probabilities", best.tokens, best.token_scores, (place) => ({
     tabindex: 0,
     "aria-description": `probability ${Math.exp(best.token_scores[place]).toFixed(2)}, attends most to ${shown(translation.source[best.alignment[place]])}`,
     onmouseenter: () => mark(place), onmouseleave: () => mark(null),
     onfocus: () => mark(place), onblur: () => mark(null),
   }));
-  return element("section", {}, element("h2", {}, "Pieces"),
+  return element("section", {}, element("h2", {}, "Subwords"),
     element("h3", {}, `Source, ${translation.source.length}`), source,
     element("h3", {}, `Output, ${best.tokens.length}, with the probability of each after those before it`), target,
     element("p", { class: "note" },
-      "Point at a piece of the output to see which one of the source it attended to most. · is a space."),
+      "Point at a subword of the output, or tap it: the one of the source that it attended to most is marked. · is a space."),
     legend());
 }
 
