@@ -95,7 +95,7 @@ class CachedDecoder:
         ]
         self.folded = [
             prepared_weights.FoldedAttention(layer.cross_attention)
-            for layer in model.decoder_layers
+            for layer in (model.decoder_layers if self.folds_memory else ())
         ]
         self.has_integers = dtype == tf.int8
         self.project = (
@@ -120,7 +120,7 @@ class CachedDecoder:
         if self.has_integers:
             with tf.control_dependencies([matmuls.assert_integers()]):
                 inputs = tf.identity(inputs)
-        with linear.projecting_by(self.project):
+        with linear.project.replaced_by(self.project):
             encoded = self.model.encode(inputs)
             memories = [
                 KeysValues(*layer.cross_attention.keys_values(encoded.states))

@@ -66,7 +66,7 @@ def convert(
 
     def function(source: int, room: int):
         def search(ids: tf.Tensor, num_wanted: tf.Tensor) -> dict[str, tf.Tensor]:
-            with embedding.looking_up_by(look_up):
+            with embedding.look_up.replaced_by(look_up):
                 found, is_done = beam_search.search_in_room(
                     decoder,
                     decoder.encode(ids),

@@ -3,15 +3,12 @@
 Shapes: V rows (the vocabulary, rounded up), D d_model.
 """
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterator
-
 import keras
 import tensorflow as tf
 
 from t2t_lite.model import attention, gradients, position
 from t2t_lite.model import dropout as dropouts
+from t2t_lite.model.replaceable import Replaceable
 from t2t_lite.text import vocabulary
 
 
@@ -39,7 +36,7 @@ class SharedEmbedding(keras.layers.Layer):
     def call(self, ids):
         """Map ids [...] to float32 vectors [..., D]."""
         ids = tf.cast(ids, tf.int32)  # int64 as well, as Keras' Embedding takes them
-        rows = _look_up.get()(self.matrix, ids)
+        rows = look_up(self.matrix, ids)
         not_pad = tf.cast(tf.not_equal(ids, vocabulary.PAD_ID), tf.float32)[..., None]
         return tf.cast(rows, tf.float32) * (not_pad * self.d_model**0.5)
 
@@ -128,19 +125,7 @@ def lookup(matrix: keras.Variable, ids: tf.Tensor) -> tf.Tensor:
     return _gather(tf.convert_to_tensor(matrix), ids)
 
 
-LookUp = Callable[[keras.Variable, tf.Tensor], tf.Tensor]
-_look_up: contextvars.ContextVar[LookUp] = contextvars.ContextVar("look_up", default=lookup)
-
-
-@contextlib.contextmanager
-def looking_up_by(function: LookUp) -> Iterator[None]:
-    """Let the embeddings that are called in this context look rows up by `function`, not `lookup`:
-    see linear.projecting_by."""
-    token = _look_up.set(function)
-    try:
-        yield
-    finally:
-        _look_up.reset(token)
+look_up = Replaceable(lookup)
 
 
 @gradients.by_hand

@@ -3,14 +3,13 @@
 Shapes: N rows (all leading axes flattened), I and O input and output features.
 """
 
-import contextlib
-import contextvars
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import keras
 import tensorflow as tf
 
 from t2t_lite.model import gradients
+from t2t_lite.model.replaceable import Replaceable
 
 # (x [..., I], kernel [I, O], dtype) -> [..., O]
 Project = Callable[[tf.Tensor, keras.Variable, str], tf.Tensor]
@@ -25,25 +24,7 @@ def matmul(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
     return tf.tensordot(tf.cast(x, dtype), tf.cast(kernel, dtype), axes=1)
 
 
-_project: contextvars.ContextVar[Project] = contextvars.ContextVar("project", default=matmul)
-
-
-def project(x: tf.Tensor, kernel: keras.Variable, dtype: str) -> tf.Tensor:
-    """Return `matmul`, or what stands in its place in this context: see `projecting_by`."""
-    return _project.get()(x, kernel, dtype)
-
-
-@contextlib.contextmanager
-def projecting_by(function: Project) -> Iterator[None]:
-    """Let the layers that are called in this context multiply by `function`.
-
-    Decoding multiplies by rounded weights in this way.
-    """
-    token = _project.set(function)
-    try:
-        yield
-    finally:
-        _project.reset(token)
+project = Replaceable(matmul)
 
 
 @gradients.by_hand
