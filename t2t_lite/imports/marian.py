@@ -4,11 +4,13 @@ Its settings stand in the .npz itself, as special:model.yml. Ids are moved: Mari
 </s> and <unk> at 0 and 1.
 """
 
+import json
 import os
 import pathlib
 import re
 import zipfile
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +74,9 @@ _SIZES = {
     "num_encoder_layers": "enc-depth",
     "num_decoder_layers": "dec-depth",
 }
+# Of decoder.yml: what carries over, and values of others that change no output here.
+_SEARCH = {"beam-size": ("beam_size", r"[1-9]\d{0,2}"), "normalize": ("alpha", r"\d(\.\d+)?")}
+_NO_EFFECT = {"word-penalty": "0", "allow-unk": "false", "n-best": "false"}
 _YAML = (".yml", ".yaml")
 _OTHER_YML = re.compile(r"(decoder|progress|\.npz)\.yml$")  # settings, which are not vocabularies
 _DAMAGE = (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError, NotImplementedError)
@@ -104,8 +109,9 @@ def read(
     name, pieces, spm = _vocabulary(vocab, path.parent)
     sides = conversion.sides(pieces, pad=None, eos=marian_yaml.EOS, unk=marian_yaml.UNK)
     weights = convert(conversion.floats(arrays), sides)
+    search, remarks = _search(path)
     return imported.Imported(
-        hparams=_to_hparams(weights, settings, sides),
+        hparams=_to_hparams(weights, settings, sides, search),
         weights=weights,
         vocabulary_name=f"{name}.marian",
         vocabulary=piece_vocabulary.joined(
@@ -116,6 +122,7 @@ def read(
         problem=problem or "parallel_text",
         hparams_set="marian",
         step=0,
+        remarks=remarks,
     )
 
 
@@ -137,7 +144,10 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
 
 
 def _to_hparams(
-    weights: Mapping[str, np.ndarray], settings: Mapping[str, str], sides: conversion.Sides
+    weights: Mapping[str, np.ndarray],
+    settings: Mapping[str, str],
+    sides: conversion.Sides,
+    search: Mapping[str, Any],
 ) -> config.HParams:
     def number(name: str) -> int:
         text = settings.get(name, "")
@@ -149,9 +159,14 @@ def _to_hparams(
     return conversion.hparams(
         weights,
         num_heads=number("transformer-heads"),
-        parts=dict(source_vocab_size=sides.source_vocab_size, activation=activation),
+        parts=dict(
+            source_vocab_size=sides.source_vocab_size,
+            activation=activation,
+            decoding="length_penalty=power,strict_ends=true" if search else "",
+        ),
         told={ours: number(theirs) for ours, theirs in _SIZES.items() if theirs in settings},
         pre_norm=_is_pre_norm(settings),
+        **search,
     )
 
 
@@ -202,7 +217,25 @@ def _settings(content: np.ndarray | None, path: pathlib.Path) -> dict[str, str]:
     """Return the settings that are plain values, as texts; lists are left out."""
     if content is None:
         raise errors.UserError(f"{path} is no model of Marian: it lacks {_SETTINGS}")
-    text = content.tobytes().rstrip(b"\0").decode("utf-8", "replace")
+    return _plain(content.tobytes().rstrip(b"\0").decode("utf-8", "replace"))
+
+
+def _search(model: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
+    """Return the hparams that the decoder.yml beside a model sets, and remarks on the rest."""
+    search, remarks = {}, []
+    paths = [model.with_name(f"{model.name}.decoder.yml"), model.with_name("decoder.yml")]
+    for path in [path for path in paths if path.is_file()][:1]:
+        settings = _plain(path.read_text("utf-8", errors="replace"))
+        for name in settings.keys() & {*_SEARCH, *_NO_EFFECT}:
+            value = settings[name]
+            if name in _SEARCH and re.fullmatch(_SEARCH[name][1], value):
+                search[_SEARCH[name][0]] = json.loads(value)
+            elif value != _NO_EFFECT.get(name):
+                remarks.append(f"{path}: {name}: {value} does not carry over")
+    return search, remarks
+
+
+def _plain(text: str) -> dict[str, str]:
     pairs = (line.partition(": ") for line in text.split("\n") if not line.startswith((" ", "-")))
     return {key.strip(): value.strip().strip("\"'") for key, _, value in pairs}
 

@@ -44,7 +44,6 @@ _ONLY = {
     "num_beam_groups": ((None, 1), "a search by groups of beams"),
     "do_sample": ((None, False), "outputs drawn at random"),
     "repetition_penalty": ((None, 1.0), "a penalty of repetitions"),
-    "no_repeat_ngram_size": ((None, 0), "a rule against repetitions"),
     "encoder_no_repeat_ngram_size": ((None, 0), "a rule against repetitions"),
     "forced_bos_token_id": ((None,), "a first token that is forced"),
     "suppress_tokens": ((None, []), "tokens that are forbidden"),
@@ -155,6 +154,7 @@ def _to_hparams(
         "strict_ends": "true",
         "early_stop": _EARLY_STOPPING.get(settings.get("early_stopping"), "heuristic"),
         "min_length": settings.get("min_length") or 0,
+        "no_repeat_ngram": settings.get("no_repeat_ngram_size") or 0,
     }
     try:
         return conversion.hparams(

@@ -1,4 +1,8 @@
-"""The command that imports, as users give it."""
+"""The command that imports, as users give it, and a Python that has other frameworks."""
+
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -17,3 +21,23 @@ def refused(tmp_path, capsys):
         return line
 
     return refused
+
+
+@pytest.fixture
+def other_python():
+    """Return a function that runs Python with transformers 4 or pymarian, or skips the test.
+
+    The environment's FRAMEWORKS_PYTHON is its path; default: this one.
+    """
+    python = os.environ.get("FRAMEWORKS_PYTHON", sys.executable)
+
+    def run(*arguments, **environment):
+        done = subprocess.run(
+            [python, *arguments], capture_output=True, text=True, env=os.environ | environment
+        )
+        if "ModuleNotFoundError" in done.stderr:
+            reason = done.stderr.splitlines()[-1]
+            pytest.skip(f"{python}: {reason}; FRAMEWORKS_PYTHON names another")
+        assert done.returncode == 0, done.stderr
+
+    return run

@@ -1,5 +1,8 @@
 """Models of several target languages: the label is an entry of the vocabulary, not text."""
 
+import json
+import pathlib
+
 import exports
 import marian_numbers
 import pytest
@@ -10,6 +13,22 @@ from t2t_lite.decode import translator
 from t2t_lite.imports import imported, marian
 
 LABELS = (">>deu<<", ">>zh-Hans<<")
+
+
+def test_a_model_that_marian_trained_and_its_export_answer_as_marian_does(other_python, tmp_path):
+    other_python(str(pathlib.Path(__file__).parents[1] / "pymarian_model.py"), str(tmp_path))
+    expected = json.loads((tmp_path / "expected.json").read_text())
+    texts = expected.pop("texts")
+    imported.write(marian.read(tmp_path), tmp_path / "run")
+    for search, answers in expected.items():
+        beams, normalize = search.split()
+        changes = {"beam_size": int(beams), "alpha": float(normalize)}
+        model = translator.Translator.from_output_dir(tmp_path / "run", **changes)
+        pieces = model.vocabulary.targets.pieces
+        found = [[pieces[i] for i in one.ids if i > 2] for one in model.translate(texts)]
+        same = sum(own == theirs for own, theirs in zip(found, answers))
+        assert same >= 0.98 * len(texts), search
+    exports.says_the_same(tmp_path / "run", tmp_path / "export", texts[::6], **changes)
 
 
 @pytest.fixture(scope="module")

@@ -140,6 +140,20 @@ def test_a_vocabulary_of_another_model_is_refused(tmp_path):
             marian.read(tmp_path, vocab=vocab)
 
 
+def test_the_search_of_decoder_yml_carries_over_or_is_said(tmp_path):
+    marian_numbers.write(tmp_path)
+    assert marian.read(tmp_path).hparams.imported.decoding == ""
+    text = (
+        "models:\n  - model.npz\nbeam-size: 6\nnormalize: 0.6\nword-penalty: 1\nallow-unk: false\n"
+    )
+    (tmp_path / "model.npz.decoder.yml").write_text(text)
+    read = marian.read(tmp_path)
+    assert (read.hparams.beam_size, read.hparams.alpha) == (6, 0.6)
+    assert read.hparams.imported.decoding == "length_penalty=power,strict_ends=true"
+    (remark,) = read.remarks
+    assert "word-penalty: 1 does not carry over" in remark
+
+
 def test_other_forms_of_a_model_are_named(refused, tmp_path):
     marian_numbers.write(tmp_path)
     for path in tmp_path.glob("*.spm"):

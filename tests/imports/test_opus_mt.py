@@ -23,8 +23,6 @@ from t2t_lite.run import output_dir
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "opus_mt"
 SCRIPT = pathlib.Path(__file__).parents[1] / "hugging_face.py"
 BEAMS = ((1, 1.0), (4, 1.0), (6, 1.0), (6, 0.6))  # with a length penalty
-# A Python with transformers 4, PyTorch and SentencePiece; for tf_model.h5 also with TensorFlow.
-PYTHON = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
 
 
 def _imported(folder: pathlib.Path, run: pathlib.Path) -> translator.Translator:
@@ -72,19 +70,10 @@ def test_stored_numbers_of_transformers(tmp_path, form):
     _compare(folder, tmp_path / "run", expected.pop("texts"), expected)
 
 
-def _run(*arguments: str, **environment: str) -> None:
-    """Run Python with transformers; skip the test where it is not there."""
-    command = [PYTHON, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
-    if "ModuleNotFoundError" in done.stderr:
-        pytest.skip(f"{PYTHON}: {done.stderr.splitlines()[-1]}; TRANSFORMERS_PYTHON names another")
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("kind", ["shared", "separate"])
-def test_transformers_itself(tmp_path, kind):
+def test_transformers_itself(other_python, tmp_path, kind):
     folder = tmp_path / "model"
-    _run(str(SCRIPT), f"--kind={kind}", str(folder), USE_TF="0")
+    other_python(str(SCRIPT), f"--kind={kind}", str(folder), USE_TF="0")
     expected = json.loads((folder / "expected.json").read_text())
     _compare(folder, tmp_path / "run", expected.pop("texts"), expected)
 
@@ -99,11 +88,11 @@ model.save_pretrained(sys.argv[1])
 """
 
 
-def test_tf_model_h5_of_transformers_itself(tmp_path):
+def test_tf_model_h5_of_transformers_itself(other_python, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(GOLDEN, folder)
     (folder / "model.safetensors").unlink()
-    _run("-c", _WRITE_H5, str(folder), USE_TORCH="0", TF_USE_LEGACY_KERAS="1")
+    other_python("-c", _WRITE_H5, str(folder), USE_TORCH="0", TF_USE_LEGACY_KERAS="1")
     assert (folder / "tf_model.h5").is_file()
     model = _imported(folder, tmp_path / "run").models[0]
     # Ours are one higher; the decoder's inputs are shifted.
@@ -160,7 +149,7 @@ CANNOT = {
         "decoder_start_token_id=None": {"decoder_start_token_id": None},
         "is not the model's vocabulary": {"pad_token_id": 7},
         "bad_words_ids=[[5, 6]]": {"bad_words_ids": [[5, 6]]},
-        "no_repeat_ngram_size=3": {"no_repeat_ngram_size": 3},
+        "encoder_no_repeat_ngram_size=3": {"encoder_no_repeat_ngram_size": 3},
         "forced_bos_token_id=5": {"forced_bos_token_id": 5},
     },
 }
@@ -264,10 +253,14 @@ def test_huggingface_hubs_own_cache_is_read_without_a_network(tmp_path, environm
     assert "cannot fetch a/unknown from the hub, and no copy is in its cache" in line
 
 
-def test_settings_of_decoding_carry_over():
+def test_settings_of_decoding_carry_over(tmp_path):
     hparams = opus_mt.read(GOLDEN).hparams
     assert (hparams.beam_size, hparams.alpha, hparams.extra_length) == (4, 1.0, 100)
     assert hparams.imported.decoding == (
         "length_penalty=power,strict_ends=true,early_stop=heuristic,min_length=6"
     )
     assert hparams.imported.start_vector  # the embedding of <pad> is not zero here
+    shutil.copytree(GOLDEN, tmp_path, dirs_exist_ok=True)
+    path = tmp_path / "generation_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"no_repeat_ngram_size": 3}))
+    assert opus_mt.read(tmp_path).hparams.imported.decoding.endswith(",no_repeat_ngram=3")

@@ -71,10 +71,10 @@ def test_an_export_takes_and_gives_text(tmp_path):
     assert given["lengths"].numpy() == len(vocab.targets.encode("A DOG")) + 1
 
 
-@pytest.fixture(scope="module")
-def run_dir(tmp_path_factory):
+@pytest.fixture(scope="module", params=["fairseq", "marian"])
+def run_dir(tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("own")
-    imported.write(_fairseq(folder)[0], folder / "run")
+    imported.write(FRAMEWORKS[request.param](folder)[0], folder / "run")
     return folder / "run"
 
 
@@ -124,7 +124,11 @@ def test_it_is_trained_further_and_decodes(run_dir, data_dir, tmp_path):
     start = f"--warm_start_from={run_dir}"
     assert _train(run_dir, data_dir, output, start, "--hparams=batch_tokens=64") == 0
     run = output_dir.read(output)
-    assert (run.run.vocab_size, run.hparams.imported.source_vocab_size) == (10, 12)
+    before = output_dir.read(run_dir)
+    assert (run.run.vocab_size, run.hparams.imported) == (
+        before.run.vocab_size,
+        before.hparams.imported,
+    )
     best = [f"--output_dir={output}", f"--checkpoint_path={output}/best"]
     for model in ([f"--output_dir={run_dir}", f"--data_dir={data_dir}"], best):
         assert decoder.main(["", *model, "--split=test"]) == 0
@@ -133,7 +137,7 @@ def test_it_is_trained_further_and_decodes(run_dir, data_dir, tmp_path):
     scored.write_text("a b\tu v\n")
     flags = ["", f"--output_dir={output}", f"--decode_to_file={translations}"]
     assert decoder.main([*flags, f"--decode_from_file={texts}"]) == 0
-    assert set(translations.read_text().split()) <= set(TARGET)
+    assert translations.read_text().count("\n") == 1
     assert decoder.main([*flags, f"--score_file={scored}"]) == 0
 
 
