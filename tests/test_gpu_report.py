@@ -41,8 +41,17 @@ def test_disagreement_and_failures_are_named():
         "check float32 xla=on": {**row, "logits": [1.01]},
         "check tf32 xla=on": {**row, "products": "tf32", "logits": [1.01]},
         "check bfloat16 xla=on": {"failure": "out of memory"},
+        "learn cpu": {"loss": 2.0},
+        "learn float32": {"loss": 2.05},
+        "learn bfloat16": {"loss": 2.2},
     }
-    _, with_xla, tf32, failed = list(module._page(results))[-4:]
+    rows = [line for line in module._page(results) if line.endswith("|")]
+    _, with_xla, tf32, failed = (row for row in rows if "xla=" in row)
+    assert [row for row in rows if row.startswith(("| cpu |", "| float32 |", "| bfloat16 |"))] == [
+        "| cpu | 2.0000 | 2.0000 | agrees |",
+        "| float32 | 2.0500 | 2.0000 | agrees |",
+        "| bfloat16 | 2.2000 | 2.0000 | DIFFERS |",
+    ]
     assert with_xla == "| float32 xla=on | 1.0e-02 | 0.0e+00 | 100% | DIFFERS |"
     assert tf32.endswith("| agrees |")
     assert failed == "| bfloat16 xla=on | DIFFERS: out of memory |"
