@@ -118,7 +118,9 @@ class HParams:
         changes=MODEL,
     )
     qkv_gain: float = fields.option(
-        1.0, "Scale of the initial Q, K, V kernels relative to Glorot initialisation.", above=0
+        1.0,
+        "Factor of the initial Q, K and V weights (Glorot initialisation). 0.5 helps small models.",
+        above=0,
     )
     pre_norm: bool = fields.option(
         False,
@@ -135,14 +137,14 @@ class HParams:
     relative_bias: int = fields.option(
         0,
         "Relative position bias: self-attention learns a bias for each distance up to this; the "
-        "decoder up to twice as far back. 0: none.",
+        "decoder up to twice as far back. 8 helps small corpora. 0: none.",
         at_least=0,
         changes=MODEL,
     )
     next_word: int = fields.option(
         0,
-        "For parsers: attention to the source learns a bias for each distance, up to this, from "
-        "the word that comes next in the tree. 0: none.",
+        "Parsers only: cross-attention learns a bias for each distance, up to this, from the next "
+        "word that the tree needs. 0: none.",
         at_least=0,
         changes=MODEL,
     )
@@ -184,9 +186,16 @@ class HParams:
     )
     adam_epsilon: float = fields.option(1e-9, "Adam's epsilon.", above=0)
     learning_rate_scale: float = fields.option(
-        1.0, "Multiplies the paper's learning rate.", above=0
+        1.0,
+        "Factor of the learning rate, whose peak is scale / sqrt(d_model warmup_steps): 0.0007 for "
+        "the base model.",
+        above=0,
     )
-    warmup_steps: int = fields.option(4000, "Steps over which the learning rate rises.", at_least=1)
+    warmup_steps: int = fields.option(
+        4000,
+        "Steps over which the learning rate rises to its peak. Fewer steps: a higher peak.",
+        at_least=1,
+    )
     # Batches (5.1)
     batch_tokens: int = fields.option(
         25_000,
@@ -197,7 +206,8 @@ class HParams:
     max_tokens_per_device: int = fields.option(
         0,
         "Most tokens, padding included, that a device computes at a time. Larger batches are "
-        "computed in parts, whose gradients are summed; set it if memory runs out. 0: no limit.",
+        "computed in parts, whose gradients are summed; set it if memory runs out. 0: on GPUs as "
+        "many as memory allows, on processors no limit.",
         at_least=0,
         changes=NOTHING,
     )
@@ -219,7 +229,7 @@ class HParams:
     # Decoding (6.1)
     averaged_checkpoints: int = fields.option(
         5,
-        "How many of the last checkpoints t2t-lite-avg-checkpoints averages.",
+        "How many of the last checkpoints t2t-lite-avg-checkpoints averages (the tiny sets: 10).",
         at_least=1,
         changes=NOTHING,
     )
@@ -231,8 +241,8 @@ class HParams:
     )
     alpha: float = fields.option(
         0.6,
-        "Exponent of the length penalty ((5 + n) / 6)^alpha, by which the log-probability of n "
-        "tokens is divided. Higher values favour longer outputs.",
+        "Length penalty; higher values favour longer outputs. The score of n tokens is their "
+        "log-probability / ((5 + n) / 6)^alpha.",
         at_least=-10,
         at_most=10,
         changes=NOTHING,
