@@ -116,10 +116,12 @@ def options(values: flags.FlagValues, options_class: type[_Options]) -> _Options
     return options_class(**{name: values[name].value for name in names})
 
 
-def table(options_class: type) -> str:
+def table(options_class: type, *, without: Sequence[str] = ()) -> str:
     """Return a table of a dataclass's options, for the help of a flag such as --decode_hparams."""
     rows = []
     for field in fields.by_name(options_class).values():
+        if field.name in without:
+            continue
         name = f"  {field.name}={_shown(field.default)}".ljust(_NAMES_WIDTH)
         row = textwrap.fill(
             _help(field),

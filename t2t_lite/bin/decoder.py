@@ -36,14 +36,13 @@ command.define_strings(
     columns="Names of the tab-separated columns of --decode_from_file, in their order: text, "
     "prefix (the beginning of the output), target_language. jsonl: JSON objects with these keys. "
     "Default: text.",
-    split="Decode this split of the run's problem (dev or test) and print its scores.",
-    target_language="Language code of the targets of --split, e.g. de; some scores depend on it. "
-    "Default: the problem's, or that in the corpus's file names, such as train.en-fr.tmx; else "
-    "English rules.",
+    split="Decode this split of the run's problem, e.g. dev or test, and print its scores.",
+    target_language="Language code of the targets of --split, e.g. de, for the scores. Default: "
+    "the problem's, or that in the corpus's file names (train.en-fr.tmx), else English rules.",
     data_dir="Data folder for --split. Default: the one the model was trained on.",
     score_file="Instead of decoding, score the outputs in this file, one for each line of "
-    "--decode_from_file; without that flag each line is input, tab, output. Writes "
-    "log-probability, loss per token and number of tokens, separated by tabs.",
+    "--decode_from_file. Without that flag each of its lines is input, tab, output. Writes "
+    "log-probability, loss per token and number of tokens, separated by tabs, to --decode_to_file.",
     beam_pipeline_options="Decode --decode_from_file on Apache Beam with these pipeline options, "
     "e.g. runner=FlinkRunner,parallelism=8. Writes files of 20,000 lines, "
     "<decode_to_file>-00000-of-00050. All workers must see the files and the output_dir.",

@@ -4,7 +4,7 @@ Each line holds one Penn Treebank tree. In the predictions an empty line or "(()
 without a parse (skipped); a line that is not a tree counts as an error. Both files need
 part-of-speech tags, since tags decide which words are punctuation; the decoder's tag XX is not
 punctuation. Prints recall, precision and F1 of labelled brackets, complete match, crossing brackets
-and tagging accuracy, for all sentences and for those up to the cut-off length. Files may be
+and tagging accuracy, for all sentences and for those up to 40 words (CUTOFF_LEN). Files may be
 compressed.
 """
 

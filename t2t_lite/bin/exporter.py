@@ -18,12 +18,14 @@ from t2t_lite.bin import command
 from t2t_lite.decode import options
 
 FLAGS = command.new_flags()
+REFUSED = (*options.NOT_EXPORTED, "precision", "constrained")  # in --decode_hparams
 command.define_run(FLAGS)
 command.define_strings(
     FLAGS,
     export_dir="Folder for the export's versions; created if missing.",
     decode_hparams="Decoding options of the export, as name=value,name=value. beam_size, alpha and "
-    f"extra_length default to the run's own values.\n{command.table(options.DecodeOptions)}",
+    "extra_length default to the run's own values.\n"
+    f"{command.table(options.DecodeOptions, without=REFUSED)}",
 )
 _help = f"{fields.help_of(options.DecodeOptions, 'max_source_length')} As in --decode_hparams."
 command.define_integers(FLAGS, 2, max_source_length=_help)
@@ -38,16 +40,16 @@ flags.DEFINE_enum(
     "format",
     "saved_model",
     ["saved_model", "litert"],
-    "saved_model: for TensorFlow Serving. litert: for t2t-lite-translate and LiteRT on phones; the "
-    "fastest for one sentence at a time.",
+    "saved_model: for TensorFlow Serving. litert: for LiteRT on phones and for t2t-lite-translate "
+    "(pip install ./runtime); the fastest for one sentence at a time.",
     flag_values=FLAGS,
 )
 flags.DEFINE_enum(
     "weights",
     "float32",
     ["float32", "float16", "int8"],
-    "How a LiteRT model stores its weights. float16: half the size. int8: a quarter of it, and the "
-    "fastest; outputs differ a little.",
+    "How a LiteRT model stores its weights. float16: half the size, but slow. int8: a quarter of "
+    "the size, and the fastest; outputs differ a little.",
     flag_values=FLAGS,
 )
 

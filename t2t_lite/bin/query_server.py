@@ -45,16 +45,16 @@ command.define_strings(
 )
 FLAGS.set_default("signature_name", "serving_default")
 for name, default, text, lower_bound in (
-    ("version", None, "Version of the model to ask. Default: the newest.", 0),
+    ("version", None, "Model version to ask. Default: the newest.", 0),
     ("retries", 5, "How often to retry a request while the server is unavailable.", 0),
-    ("in_flight", 8, "How many requests to send at a time; 1 answers a pipe line by line.", 1),
+    ("in_flight", 8, "How many requests to send in parallel; 1 answers a pipe line by line.", 1),
     ("batch_size", 1, "Number of sentences in a request.", 1),
 ):
     flags.DEFINE_integer(name, default, text, lower_bound, flag_values=FLAGS)
 _LONGEST = 1e6  # seconds; a socket's time-out cannot be any number
 for name, default, text, lower_bound in (
-    ("timeout_secs", 30, "Seconds for a request with its retries.", 0.001),
-    ("wait_secs", 60, "Seconds to wait for a server that is starting. 0: do not ask first.", 0),
+    ("timeout_secs", 30, "Seconds for a request, all retries included.", 0.001),
+    ("wait_secs", 60, "Seconds to wait for a server that is starting. 0: do not wait.", 0),
 ):
     flags.DEFINE_float(name, default, text, lower_bound, _LONGEST, flag_values=FLAGS)
 command.define_bools(FLAGS, rest="Use REST instead of gRPC.", tls="Encrypt the connection.")

@@ -40,7 +40,11 @@ flags.DEFINE_multi_string(
     "values of transformer_base.\n" + command.table(config.HParams),
     flag_values=FLAGS,
 )
-command.define_integers(FLAGS, 1, train_steps="Step at which training ends. Default: the set's.")
+command.define_integers(
+    FLAGS,
+    1,
+    train_steps="Step at which training ends: the total, not additional steps. Default: the set's.",
+)
 command.define_bools(
     FLAGS,
     describe="Print the number of parameters of each part of the model, and the paper's, without "

@@ -16,6 +16,10 @@ OF_SCORING = (
     *("batch_size", "batch_tokens"),
 )
 DETAILS = ("token_scores", "alignments")
+NOT_EXPORTED = (
+    *("sampling", "temperature", "top_k", "top_p", "seed", "return_beams"),
+    *("token_scores", "alignments"),
+)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,7 +35,8 @@ class DecodeOptions:
     strict_ends: bool = fields.option(
         False,
         "true: only the best beam_size extensions of a time step may end an output, as in fairseq "
-        "and CTranslate2. false: any of the best 2 * beam_size, as in tensor2tensor.",
+        "and CTranslate2: take it for their outputs. false: any of the best 2 * beam_size, as in "
+        "tensor2tensor.",
     )
     length_penalty: LengthPenalty = fields.option(
         "gnmt",
@@ -101,10 +106,10 @@ class DecodeOptions:
     )
     precision: Precision = fields.option(
         "float32",
-        "Precision of matrix products. mixed: the decoder's in bfloat16, with the best candidates "
-        "scored again in float32. bfloat16: all of them and the weights. Both are fast on "
-        "processors with bfloat16. mixed_int8: large products in 8-bit integers, the rest in "
-        "float32; the fastest on processors with AVX512 VNNI, AVX VNNI or AMX.",
+        "Precision of matrix products. mixed: those of the model's decoder in bfloat16, with the "
+        "best candidates scored again in float32. bfloat16: all of them, and the weights take half "
+        "the memory. Both are fast on processors with bfloat16. mixed_int8: large products in "
+        "8-bit integers, the rest in float32; needs a processor with AVX512 VNNI, AVX VNNI or AMX.",
     )
 
     def __post_init__(self) -> None:

@@ -42,10 +42,6 @@ max_enqueued_batches {{ value: 4 }}
 _INCOMPLETE = ".incomplete-"  # begins the name of a version's folder until it is complete
 # Decoding options that an export does not have: it searches, and returns one output or all,
 # without details of their tokens.
-_NOT_EXPORTED = (
-    *("sampling", "temperature", "top_k", "top_p", "seed", "return_beams"),
-    *("token_scores", "alignments"),
-)
 
 
 def export(
@@ -105,7 +101,7 @@ def _refuse(changes: dict[str, Any]) -> None:
     """Raise UserError for decoding options that an export cannot honour."""
     defaults = {field.name: field.default for field in dataclasses.fields(options.DecodeOptions)}
     refused = [
-        name for name in _NOT_EXPORTED if changes.get(name, defaults[name]) != defaults[name]
+        name for name in options.NOT_EXPORTED if changes.get(name, defaults[name]) != defaults[name]
     ]
     if refused:
         raise errors.UserError(

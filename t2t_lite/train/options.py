@@ -11,13 +11,17 @@ class TrainerOptions:
     """How one call of the trainer runs; the model and its recipe are in HParams."""
 
     eval_frequency: int = fields.option(
-        1000, "Steps between evaluations on the dev split.", at_least=1
+        1000,
+        "Steps between evaluations on the dev split. output_dir/best keeps the best weights.",
+        at_least=1,
     )
     eval_sentences: int = fields.option(
         500, "Dev sentences that each evaluation decodes for a score. 0: only the loss.", at_least=0
     )
     early_stopping_patience: int = fields.option(
-        0, "Stop after this many evaluations without a better dev score. 0: never.", at_least=0
+        0,
+        "Stop after this many evaluations without a better dev score (one machine only). 0: never.",
+        at_least=0,
     )
     save_checkpoints_secs: float = fields.option(
         600, "Seconds between checkpoints (the paper: 10 minutes).", at_least=0
@@ -27,7 +31,9 @@ class TrainerOptions:
     )
     keep_checkpoint_max: int = fields.option(20, "How many recent checkpoints to keep.", at_least=1)
     warm_start_from: str | None = fields.option(
-        None, "An output_dir or checkpoint: a new run starts from its weights."
+        None,
+        "An output_dir or checkpoint: a new run starts from its weights, with a new optimizer. "
+        "Sizes and vocabulary must be the same.",
     )
     max_skipped_steps: int = fields.option(
         0, "How many steps with a NaN or infinite gradient to skip before stopping.", at_least=0
@@ -47,16 +53,15 @@ class TrainerOptions:
     )
     tf32: bool = fields.option(
         True,
-        "On GPUs of compute capability 8 and above, multiply float32 with 10 bits of mantissa "
-        "instead of 23: several times as fast.",
+        "Faster, slightly less exact float32 products on GPUs from A100 on. --notf32: exact.",
     )
     random_seed: int = fields.option(
         1, "Random seed for weights, data order and dropout.", at_least=0
     )
     deterministic: bool = fields.option(
         False,
-        "Make GPUs add in a fixed order, so that each run gives the same bits. Slower; CPUs always "
-        "do it.",
+        "Make GPUs add in a fixed order, so that each run gives the same bits. Slower. Processors "
+        "always do so.",
     )
 
     def __post_init__(self) -> None:
