@@ -39,7 +39,8 @@ LAYERS = ("full", "restricted", "recurrent", "convolution", "separable")
 COLORS = ("#0072b2", "#56b4e9", "#d55e00", "#009e73", "#a67c00")
 _STYLE = (  # of the figure, on a light and on a dark page
     "rect{fill:#fff}"
-    "@media (prefers-color-scheme:dark){rect{fill:#131416}text:not([fill]){fill:#eee}}"
+    "@media (prefers-color-scheme:dark){rect{fill:#131416}text:not([fill]){fill:#eee}"
+    "[stroke-width],text[fill]{filter:brightness(1.4)}}"
 )
 
 
