@@ -90,9 +90,7 @@ def workload(arguments):
     )
     decoder = cached_decoder.of_models([model], decode_options)
 
-    if arguments.xla:
-        dtype = decode_options.matmul_dtype
-        decoder = static_decoder.StaticDecoder(model, BEAM, dtype)
+    static = static_decoder.StaticDecoder(model, BEAM, decode_options.matmul_dtype)
 
     any_shape = [tf.TensorSpec([None, None], tf.int32)]
     signature = None if arguments.xla else any_shape  # XLA compiles for each shape
@@ -104,11 +102,10 @@ def workload(arguments):
             "emittable": candidates.EmittableIds(arguments.vocab_size, forbidden=(0, 2)),
             "max_lengths": tf.fill([rows], arguments.target_length),
         }
-        state = decoder.encode(inputs)
         if arguments.xla:
-            room = arguments.target_length
-            return beam_search.search_in_room(decoder, state, decode_options, room=room, **given)[0]
-        return beam_search.search(decoder, state, decode_options, **given)
+            room, state = arguments.target_length, static.encode(inputs)
+            return beam_search.search_in_room(static, state, decode_options, room=room, **given)[0]
+        return beam_search.search(decoder, decoder.encode(inputs), decode_options, **given)
 
     inputs = np.random.default_rng(0).integers(10, arguments.vocab_size, (arguments.batch, SOURCE))
     parts = np.array_split(inputs.astype(np.int32), workers)

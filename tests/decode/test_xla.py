@@ -1,5 +1,7 @@
 """The search under XLA: the graph's results, few compilations, nothing left to the host."""
 
+from typing import Any
+
 import pytest
 import tensorflow as tf
 import tiny_run
@@ -23,8 +25,8 @@ def _load(run_dir, checkpoints="ckpt-1", **changes):
 
 def test_equals_the_graph_with_few_compilations(run_dir):
     # Batches of 48 tokens: three rows of 16. Outputs need more than the small room of 32.
-    changes = {"beam_size": 2, "return_beams": 2, "extra_length": 40, "batch_tokens": 48}
-    changes["min_length"] = 34
+    changes: dict[str, Any] = {"beam_size": 2, "return_beams": 2, "extra_length": 40}
+    changes.update(min_length=34, batch_tokens=48)
     graph, xla = _load(run_dir, engine="graph", **changes), _load(run_dir, xla=True, **changes)
     prefixes = ["a dog", *[""] * (len(TEXTS) - 1)]
     pairs = zip(*(model.translate(TEXTS, prefixes=prefixes) for model in (graph, xla)))
@@ -62,6 +64,7 @@ def _is_on_the_host(node):
 def test_the_host_only_starts_the_search(run_dir):
     graph, xla = _load(run_dir, engine="graph"), _load(run_dir, xla=True)
     ids = tf.TensorSpec([2, 16], tf.int32), tf.TensorSpec([2, 8], tf.int32)
+    assert xla.xla is not None
     compiled = xla.xla.search.get_concrete_function(*ids, room=24)
     assert compiled.function_def.attr["_XlaMustCompile"].b
     library = compiled.graph.as_graph_def().library.function
