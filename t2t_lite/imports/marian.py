@@ -222,10 +222,12 @@ def _settings(content: np.ndarray | None, path: pathlib.Path) -> dict[str, str]:
 
 def _search(model: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
     """Return the hparams that the decoder.yml beside a model sets, and remarks on the rest."""
-    search, remarks = {}, []
+    search: dict[str, Any] = {}
+    remarks = []
     paths = [model.with_name(f"{model.name}.decoder.yml"), model.with_name("decoder.yml")]
     for path in [path for path in paths if path.is_file()][:1]:
         settings = _plain(path.read_text("utf-8", errors="replace"))
+        search = {"beam_size": 12, "alpha": 0}  # marian-decoder's defaults
         for name in settings.keys() & {*_SEARCH, *_NO_EFFECT}:
             value = settings[name]
             if name in _SEARCH and re.fullmatch(_SEARCH[name][1], value):

@@ -152,6 +152,8 @@ def test_the_search_of_decoder_yml_carries_over_or_is_said(tmp_path):
     assert read.hparams.imported.decoding == "length_penalty=power,strict_ends=true"
     (remark,) = read.remarks
     assert "word-penalty: 1 does not carry over" in remark
+    (tmp_path / "model.npz.decoder.yml").write_text("beam-size: 6\n")
+    assert marian.read(tmp_path).hparams.alpha == 0
 
 
 def test_other_forms_of_a_model_are_named(refused, tmp_path):
