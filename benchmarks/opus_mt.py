@@ -45,12 +45,12 @@ def main() -> None:
     ids = np.random.default_rng(0).integers(3, VOCABULARY - 1, [flags.batch, flags.length])
     translate = peers[flags.peer](flags, ids)
     translate()
-    wall = []
+    wall, cpu_start = [], time.process_time()
     for _ in range(flags.rounds):
         start = time.perf_counter()
         translate()
         wall.append((time.perf_counter() - start) * 1e3)
-    p50 = statistics.median(wall)
+    p50, cpu = statistics.median(wall), (time.process_time() - cpu_start) / flags.rounds
     result = {
         "peer": f"{flags.peer} {flags.precision}",
         "task": f"opus-mt-batch{flags.batch}",
@@ -58,6 +58,7 @@ def main() -> None:
         "ms_p50": round(p50, 1),
         "ms_min": round(min(wall), 1),
         "tok_s": round(flags.batch * flags.length / p50 * 1e3, 1),
+        "tok_per_cpu_s": round(flags.batch * flags.length / cpu, 1),
     }
     print(f"RESULT {json.dumps(result)}", flush=True)
 

@@ -117,11 +117,11 @@ def test_scores_of_given_outputs(run, tmp_path, capsysbinary):
     assert all(float(row[0]) < 0 < float(row[1]) for row in rows)
 
 
-@pytest.mark.parametrize(("sampling", "num_outputs"), [("false", 3), ("true", 1)])
-def test_a_prompt_shows_the_best_of_a_beam_but_one_draw(run, monkeypatch, sampling, num_outputs):
+@pytest.mark.parametrize(("search", "num_outputs"), [("beam_size=3", 3), ("sampling=true", 1)])
+def test_a_prompt_shows_the_best_of_a_beam_but_one_draw(run, monkeypatch, search, num_outputs):
     models = []
     monkeypatch.setattr(decoder_command.prompt, "converse", models.append)
-    flags = ["--decode_interactive", f"--decode_hparams=beam_size=3,sampling={sampling}"]
+    flags = ["--decode_interactive", f"--decode_hparams={search}"]
     assert decoder_command.main([NAME, f"--output_dir={run}", *flags]) == 0
     (model,) = models
     assert model.options.return_beams == num_outputs
