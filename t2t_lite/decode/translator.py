@@ -174,7 +174,7 @@ class Translator(one_process.OneProcess):
     def use_xla(self) -> None:
         """Search under XLA from now on; outputs stay the same but for rounding.
 
-        A batch gets one of a few shapes, for each of which XLA compiles a program when it comes.
+        Batches are padded to a few shapes; XLA compiles a program when a shape first occurs.
         Raises UserError for an ensemble, a parser, sampling or 8-bit integers.
         """
         self.xla, self.engine = xla_search.XlaSearch(self), None
