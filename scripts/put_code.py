@@ -27,7 +27,8 @@ _SHOWN = re.compile(
     r"^```python\n(# ([\w/]+\.py): ([\w., ]+)\n).*?^```\n", re.DOTALL | re.MULTILINE
 )
 _EXAMPLE = re.compile(
-    r"^```python\n(?!# \w+/)(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE
+    r"^```python\n(?!# [\w/]+\.py: )(.*?)^```\n(?:\n*```text\n(.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
 )
 
 

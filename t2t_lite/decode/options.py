@@ -16,9 +16,10 @@ OF_SCORING = (
     *("batch_size", "batch_tokens"),
 )
 DETAILS = ("token_scores", "alignments")
+# An export searches, and returns one output or all, without details of their tokens.
 NOT_EXPORTED = (
-    *("sampling", "temperature", "top_k", "top_p", "seed", "return_beams"),
-    *("token_scores", "alignments"),
+    *("sampling", *_OF_SAMPLING, "return_beams"),
+    *DETAILS,
 )
 
 

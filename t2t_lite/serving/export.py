@@ -40,8 +40,6 @@ batch_timeout_micros {{ value: 0 }}
 max_enqueued_batches {{ value: 4 }}
 """
 _INCOMPLETE = ".incomplete-"  # begins the name of a version's folder until it is complete
-# Decoding options that an export does not have: it searches, and returns one output or all,
-# without details of their tokens.
 
 
 def export(
