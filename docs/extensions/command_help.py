@@ -1,10 +1,10 @@
 """Directives that show what the commands say, taken from the commands themselves.
 
-`command-help` is what one answers to --help, `registry` what --registry_help lists, problems or
-hparams_sets. Each flag and each name has an address, such as commands.html#t2t-lite-datagen-raw_dir
-and sets.html#toy_ende.
+`commands` is what each command answers to --help, in a section of its own; `registry` is what
+--registry_help lists, problems or hparams_sets. Each command, flag and name has an address, such as
+commands.html#t2t-lite-datagen-raw_dir and sets.html#toy_ende.
 
-    ```{command-help} t2t-lite-datagen
+    ```{commands}
     ```
 
     ```{registry} problems
@@ -27,13 +27,18 @@ from t2t_lite.bin import command
 _SETTINGS = pathlib.Path(__file__).parents[2] / "setup.cfg"
 
 
-class CommandHelp(Directive):
-    """Shows the help of the command whose name is the argument."""
-
-    required_arguments = 1
+class Commands(Directive):
+    """Shows the help of each command."""
 
     def run(self) -> list[nodes.Node]:
-        (name,) = self.arguments
+        return [self._section(name) for name in modules()]
+
+    def _section(self, name: str) -> nodes.section:
+        section = nodes.section("", nodes.title(name, name), *self._help(name), names=[name])
+        self.state.document.note_explicit_target(section)
+        return section
+
+    def _help(self, name: str) -> list[nodes.Node]:
         module = importlib.import_module(modules()[name])
         text = command.help_text(module.FLAGS, doc=module.__doc__, name=name)
         introduction, _, flags = text.partition("\n\nFlags:\n")
@@ -98,6 +103,6 @@ def modules() -> dict[str, str]:
 
 def setup(app: Any) -> dict[str, bool]:
     """Register the directives."""
-    app.add_directive("command-help", CommandHelp)
+    app.add_directive("commands", Commands)
     app.add_directive("registry", Registry)
     return {"parallel_read_safe": True}
