@@ -48,6 +48,7 @@ html_show_sphinx = False
 html_copy_source = False
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = [("site.js", {"defer": "defer"})]
 # Copying leaves out prompts, and of a block with prompts what the commands print.
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
