@@ -1,6 +1,7 @@
 """Run benchmark commands in turns and print ratios of medians.
 
-  python benchmarks/compare.py "python benchmarks/train_step.py" "other/bin/python bench.py"
+  python benchmarks/compare.py "python benchmarks/train_step.py" \
+    "other/bin/python benchmarks/train_step_opennmt_tf.py"
 
 Each command prints `RESULT {json}` lines with "peer", "task" and "tok_s". On a shared machine only
 what ran interleaved can be compared: every round runs each command once, and the figure of a

@@ -7,7 +7,7 @@ target tokens of the best hypothesis a second, in graph mode: what an exported m
 the sentences; with `--workers=1` all are one batch whose operations have the threads.
 `--target_length` decodes longer outputs.
 
-  python benchmarks/compare.py "python benchmarks/decode.py" "other/bin/python bench.py"
+  python benchmarks/compare.py "python benchmarks/decode.py" "python benchmarks/decode.py --xla"
 """
 
 import argparse
