@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# From nothing to a served translation in about ten minutes on two processor cores: installs,
+# From nothing to a served translation in about ten minutes on two CPU cores: installs,
 # generates the embedded problem, trains, translates its test split, scores and exports.
 #
 #   scripts/quickstart.sh [folder for data and run; default: runs/quickstart]
