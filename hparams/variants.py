@@ -14,7 +14,7 @@ def peak_rate(rate: float, *, d_model: int, warmup_steps: int) -> float:
 
 @registry.register_hparams
 def transformer_tiny() -> config.HParams:
-    """4 + 4 layers of 128 for Multi30k: 8,000 steps of 4,096 tokens, dropout 0.3, peak 0.005.
+    """For Multi30k, 29,000 pairs: 4 + 4 layers, d_model 128, dropout 0.3, 8,000 steps.
 
     Started with all of Glorot's deviation it learns slowly: after 504 steps the perplexity on dev
     was 91 with a qkv_gain of 1, 62 with 0.71 and 49 with 0.5. Its test BLEU after all steps is 0.9
@@ -42,7 +42,7 @@ def transformer_tiny() -> config.HParams:
 
 @registry.register_hparams
 def transformer_tiny_30k() -> config.HParams:
-    """transformer_tiny with a relative position bias: for pairs that are read more than 50 times.
+    """For tens of thousands of pairs: transformer_tiny with a relative position bias.
 
     On 29,000 captions BLEU was 1.1 (En-De, one training) and 1.9 (En-Fr, three) higher with them.
     """
@@ -51,7 +51,7 @@ def transformer_tiny_30k() -> config.HParams:
 
 @registry.register_hparams
 def transformer_tiny_100k() -> config.HParams:
-    """transformer_tiny_30k with dropout 0.1: for pairs that are read less than 20 times.
+    """For 100,000 pairs and more, or few passes over them: transformer_tiny_30k, dropout 0.1.
 
     With the dropout BLEU was 5.3 above that of 0.3 on 166,000 short pairs, read 17 times, and 7.1
     above it on 26,000 longer ones, read 15 times; with the biases 1.3 higher again on the former
@@ -62,7 +62,7 @@ def transformer_tiny_100k() -> config.HParams:
 
 @registry.register_hparams
 def transformer_toy() -> config.HParams:
-    """2 + 2 layers of 128 for the toy problems: minutes on two processor cores."""
+    """For the toy problems: 2 + 2 layers, d_model 128; minutes on two CPU cores."""
     return dataclasses.replace(
         transformer.transformer_base(),
         num_encoder_layers=2,
@@ -83,5 +83,5 @@ def transformer_toy() -> config.HParams:
 
 @registry.register_hparams
 def transformer_base_prenorm() -> config.HParams:
-    """The base model with layer norm before each sub-layer and after each stack."""
+    """transformer_base with layer norm before each sub-layer and after each stack."""
     return dataclasses.replace(transformer.transformer_base(), pre_norm=True)

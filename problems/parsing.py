@@ -86,7 +86,7 @@ class Treebank(TreebankProblem):
 
 @registry.register_problem
 class TreebankTags(Treebank):
-    """`treebank` with part-of-speech tags in the targets, not XX."""
+    """treebank with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 
@@ -216,7 +216,7 @@ class WsjSampleParsing(TreebankProblem):
 
 @registry.register_problem
 class CraftParsing(TreebankProblem):
-    """CRAFT, 97 biomedical articles: a number ending in 8 is dev, in 9 test, any other train.
+    """CRAFT, 97 biomedical articles: numbers that end in 8 are dev, in 9 test, the others train.
 
     They are in --raw_dir as <PubMed number>.tree or as an archive (penn.tgz) of them. Dev and test
     have 10 articles each, 3,345 and 2,772 of 30,830 trees.
@@ -269,21 +269,21 @@ class WsjSampleCraftParsing(TreebankProblem):
 
 @registry.register_problem
 class WsjSampleParsingTags(WsjSampleParsing):
-    """`wsj_sample_parsing` with part-of-speech tags in the targets, not XX."""
+    """wsj_sample_parsing with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 
 
 @registry.register_problem
 class CraftParsingTags(CraftParsing):
-    """`craft_parsing` with part-of-speech tags in the targets, not XX."""
+    """craft_parsing with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 
 
 @registry.register_problem
 class WsjSampleCraftParsingTags(WsjSampleCraftParsing):
-    """`wsj_sample_craft_parsing` with part-of-speech tags in the targets, not XX."""
+    """wsj_sample_craft_parsing with part-of-speech tags in the targets, not XX."""
 
     with_tags = True
 

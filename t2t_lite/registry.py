@@ -177,5 +177,5 @@ def _summaries(table: Mapping[str, Callable[[], Any]]) -> Mapping[str, str]:
 
 def _summary(name: str, table: Mapping[str, Callable[[], Any]]) -> str:
     if name.endswith("_rev") and name.removesuffix("_rev") in table:
-        return f"{name.removesuffix('_rev')} with source and target exchanged."
+        return f"{name.removesuffix('_rev')} with source and target swapped."
     return (inspect.getdoc(table[name]) or "").partition("\n")[0]
