@@ -99,15 +99,17 @@ class HParams:
     )
     position_encoding: PositionEncoding = fields.option(
         "sinusoid",
-        "Position encoding. sinusoid: the paper's formula; learned: an embedding for each "
-        "position; sinusoid_t2t: the formula with tensor2tensor's order of columns; "
-        "sinusoid_halves: with that of Hugging Face's transformers.",
+        "Position encoding. sinusoid: the paper's formula. learned: a vector for each position, as "
+        "in row E of Table 3. For imported models only: sinusoid_t2t, the sinusoids of "
+        "tensor2tensor, Marian, OpenNMT-tf and fairseq; sinusoid_halves, those of Hugging Face's "
+        "transformers.",
         changes=MODEL,
     )
     attention_function: AttentionFunction = fields.option(
         "scaled_dot",
-        "Score of a query and a key (Section 3.2.1). scaled_dot: the paper's dot product over "
-        "sqrt(d_k); dot: without the root; additive: additive attention.",
+        "Attention score of a query and a key (Section 3.2.1). scaled_dot: their dot product "
+        "divided by sqrt(d_k), as in the paper. dot: their dot product. additive: a "
+        "feed-forward network with one hidden layer.",
         changes=MODEL,
     )
     attention_window: int = fields.option(
@@ -119,7 +121,8 @@ class HParams:
     )
     qkv_gain: float = fields.option(
         1.0,
-        "Factor of the initial Q, K and V weights (Glorot initialisation). 0.5 helps small models.",
+        "Scale of the initial Q, K, V kernels relative to Glorot initialisation. 0.5 helps small "
+        "models.",
         above=0,
     )
     pre_norm: bool = fields.option(
@@ -136,21 +139,23 @@ class HParams:
     )
     relative_bias: int = fields.option(
         0,
-        "Relative position bias: self-attention learns a bias for each distance up to this; the "
-        "decoder up to twice as far back. 8 helps small corpora. 0: none.",
+        "Relative position bias: self-attention learns a bias for each distance between two "
+        "positions, up to this many; the decoder, which sees only earlier positions, up to twice "
+        "as many. All larger distances share one bias. 8 helps with small corpora. 0: none.",
         at_least=0,
         changes=MODEL,
     )
     next_word: int = fields.option(
         0,
-        "Parsers only: cross-attention learns a bias for each distance, up to this, from the next "
-        "word that the tree needs. 0: none.",
+        "Parsers only: cross-attention learns a bias for each distance, in words and up to this "
+        "many, between an input word and the next word to be written in the tree. 0: none.",
         at_least=0,
         changes=MODEL,
     )
     vocab_multiple: int = fields.option(
         8,
-        "Round the embedding's rows up to a multiple of this, which is faster on GPUs.",
+        "Round the number of rows of the embedding matrix up to a multiple of this, because GPUs "
+        "multiply such matrices faster. The additional rows are unused.",
         at_least=1,
         changes=MODEL,
     )
@@ -161,19 +166,19 @@ class HParams:
     # Regularisation (5.4)
     dropout: float = fields.option(
         0.1,
-        "Dropout of sub-layer outputs and of embeddings plus positions.",
+        "Dropout rate for sub-layer outputs and for the sum of embeddings and positions.",
         at_least=0,
         below=1,
     )
     attention_dropout: float = fields.option(
-        0.0, "Dropout of attention weights.", at_least=0, below=1
+        0.0, "Dropout rate for attention weights.", at_least=0, below=1
     )
     relu_dropout: float = fields.option(
-        0.0, "Dropout in the feed-forward networks' hidden layer.", at_least=0, below=1
+        0.0, "Dropout rate for the feed-forward networks' hidden layer.", at_least=0, below=1
     )
     label_smoothing: float = fields.option(
         0.1,
-        "Label smoothing: the probability that all tokens but the right one share.",
+        "Label smoothing: the probability that all subwords but the right one share.",
         at_least=0,
         below=1,
     )
@@ -187,40 +192,40 @@ class HParams:
     adam_epsilon: float = fields.option(1e-9, "Adam's epsilon.", above=0)
     learning_rate_scale: float = fields.option(
         1.0,
-        "Factor of the learning rate, whose peak is scale / sqrt(d_model warmup_steps): 0.0007 for "
-        "the base model.",
+        "Factor of the learning rate. The peak learning rate is this / sqrt(d_model * "
+        "warmup_steps): 0.0007 for the base model.",
         above=0,
     )
     warmup_steps: int = fields.option(
         4000,
-        "Steps over which the learning rate rises to its peak. Fewer steps: a higher peak.",
+        "Steps in which the learning rate rises to its peak. Fewer steps: a higher peak.",
         at_least=1,
     )
     # Batches (5.1)
     batch_tokens: int = fields.option(
         25_000,
-        "Most source tokens, and most target tokens, in one step: on all devices together, padding "
-        "included.",
+        "Largest number of source subwords, and of target subwords, in one step, on all devices "
+        "together, padding included.",
         at_least=1,
     )
     max_tokens_per_device: int = fields.option(
         0,
-        "Most tokens, padding included, that a device computes at a time. Larger batches are "
-        "computed in parts, whose gradients are summed; set it if memory runs out. 0: on GPUs as "
-        "many as memory allows, on processors no limit.",
+        "Largest number of source subwords, and of target subwords, that a device computes at a "
+        "time, padding included. Larger batches are computed in parts, whose gradients are summed. "
+        "Set it if memory runs out. 0: on GPUs as many as memory allows, on CPUs no limit.",
         at_least=0,
         changes=NOTHING,
     )
     max_length: int = fields.option(
         256,
-        "Pairs with more tokens than this on a side are not trained on. Also the number of "
-        "positions of position_encoding=learned.",
+        "Pairs with more subwords than this on either side, EOS included, are not trained on. Also "
+        "the number of positions of position_encoding=learned.",
         at_least=1,
     )
     max_buckets: int = fields.option(
         24,
-        "Largest number of batch shapes. Sentences of similar length share a shape; each is "
-        "compiled once.",
+        "Largest number of batch shapes. Pairs of similar lengths share a shape, which is compiled "
+        "once. More shapes: less padding, but more time to compile.",
         at_least=1,
     )
     train_steps: int = fields.option(
@@ -229,27 +234,29 @@ class HParams:
     # Decoding (6.1)
     averaged_checkpoints: int = fields.option(
         5,
-        "How many of the last checkpoints t2t-lite-avg-checkpoints averages (the tiny sets: 10).",
+        "How many of the newest checkpoints t2t-lite-avg-checkpoints averages.",
         at_least=1,
         changes=NOTHING,
     )
     beam_size: int = fields.option(
         4,
-        "Hypotheses that the search keeps at each time step; 1 is greedy decoding.",
+        "Number of hypotheses that the search keeps at each time step; 1 is greedy decoding. Used "
+        "by evaluations and, by default, by the decoder.",
         at_least=1,
         changes=NOTHING,
     )
     alpha: float = fields.option(
         0.6,
-        "Length penalty; higher values favour longer outputs. The score of n tokens is their "
-        "log-probability / ((5 + n) / 6)^alpha.",
+        "Exponent of the length penalty: an output of n subwords, EOS included, has the score "
+        "log-probability / ((5 + n) / 6)^alpha. Higher values favour longer outputs. Used as "
+        "beam_size is.",
         at_least=-10,
         at_most=10,
         changes=NOTHING,
     )
     extra_length: int = fields.option(
         50,
-        "Longest output: the input's tokens plus this many.",
+        "An output has at most this many subwords more than its input. Used as beam_size is.",
         at_least=0,
         changes=NOTHING,
     )

@@ -51,10 +51,11 @@ def option(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def same_as(options_class: type, name: str) -> Any:
-    """Return a field with the default, help and bounds of another class's field."""
+def same_as(options_class: type, name: str, *, help: str) -> Any:
+    """Return a field with the default and bounds of another class's field."""
     original = by_name(options_class)[name]
-    return dataclasses.field(default=original.default, metadata=original.metadata)
+    metadata = {**original.metadata, "help": help}
+    return dataclasses.field(default=original.default, metadata=metadata)
 
 
 def help_of(options_class: type, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Translate a file, a pipe, or what you type, with a model that t2t-lite exported to LiteRT.
+"""Translate a file, a pipe, or what you type, with a model that t2t-lite-exporter made for LiteRT.
 
 t2t-lite-translate lite                     a prompt
 t2t-lite-translate lite in.en out.de        one output line for every input line
@@ -25,16 +25,25 @@ def main(argv: list[str] | None = None) -> int:
     )
     add = parser.add_argument
     add("model", help="folder that t2t-lite-exporter --format=litert wrote")
-    add("input", nargs="?", help='text, one sentence per line; "-": standard input')
-    add("output", nargs="?", default="-", help="where to write; default: standard output")
-    add("--nbest", action="store_true", help="write all beam_size outputs of a line")
+    add(
+        "input",
+        nargs="?",
+        help='text, one sentence per line; default, and "-": standard input',
+    )
+    add("output", nargs="?", default="-", help="file to write; default: standard output")
+    add(
+        "--nbest",
+        action="store_true",
+        help="write all beam_size outputs of a line, as output, score, output, score and so on, "
+        "separated by tabs",
+    )
     add(
         "--jsonl",
         action="store_true",
         help='write one JSON object per line: "text", "score", "finished" (false: cut off at the '
         'length limit), "source_truncated", and with --nbest "hypotheses"',
     )
-    add("--threads", type=int, help="processor cores to use; default: all, at most 4")
+    add("--threads", type=int, help="CPU cores to use; default: all, at most 4")
     args = parser.parse_args(argv)
     if args.threads is not None and args.threads < 1:
         parser.error(f"--threads is at least 1, got {args.threads}")

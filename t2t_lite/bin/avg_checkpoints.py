@@ -1,8 +1,8 @@
-"""Average the weights of checkpoints, as the paper does before it decodes.
+"""Average the weights of checkpoints, as "Attention Is All You Need" does (Section 6.1).
 
   t2t-lite-avg-checkpoints --output_dir=run
 
-writes the average to run/averaged. Decode with --checkpoint_path=run/averaged.
+writes the average to run/averaged. Use it with --checkpoint_path=run/averaged.
 """
 
 import sys
@@ -14,24 +14,28 @@ from t2t_lite import errors
 from t2t_lite.bin import command
 
 FLAGS = command.new_flags()
-command.define_strings(FLAGS, output_dir="The run. The average is written to output_dir/averaged.")
+command.define_strings(
+    FLAGS, output_dir=f"{command.OUTPUT_DIR} The average is written to output_dir/averaged."
+)
 command.define_integers(
     FLAGS,
     1,
-    num_last_checkpoints="How many of the newest checkpoints to average. Default: the run's "
-    "averaged_checkpoints, or all if there are fewer.",
+    num_last_checkpoints="How many of the newest checkpoints to average. Default: the model's "
+    "hyperparameter averaged_checkpoints (5 in transformer_base), or all if there are fewer.",
 )
 flags.DEFINE_list(
     "checkpoints",
     [],
-    "Average these checkpoints instead: steps of output_dir or paths, separated by commas.",
+    "Average these checkpoints instead: step numbers in output_dir, or paths, separated by commas, "
+    "e.g. 95000,97500.",
     flag_values=FLAGS,
 )
+REQUIRED = command.require(FLAGS, "output_dir")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return command.run(_average, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+    return command.run(_average, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _average() -> None:

@@ -1,9 +1,18 @@
-"""Score a file of translations against a file of references, line for line.
+"""Score a file of translations against a file of references, line by line.
 
-Prints BLEU under each protocol in use, and chrF2, each with its signature; figures with the same
-signature are comparable. bleu_compound_split is the figure that the paper reports. Give plain text:
-not tokenized, not in subwords. Files may be compressed (.gz, .xz, .bz2, .zst). For intervals, and
-for the difference of two systems, use sacreBLEU's --confidence and --paired-bs.
+  t2t-lite-bleu --translation=out.de --reference=test.de --target_language=de
+
+Prints these scores, each with its signature; compare only scores of the same name and signature:
+
+  bleu_13a, bleu_13a_lowercase, bleu_intl   sacreBLEU's default, the same in lower case, and its
+                                            international tokenizer
+  chrf2                                     character n-grams
+  bleu_moses                                Moses' tokenizer, as multi-bleu.perl
+  bleu_compound_split                       the same with hyphenated compounds split, as in
+                                            "Attention Is All You Need" (Table 2)
+
+Give plain text: not tokenized, not in subwords. Compressed files end in .gz, .xz, .bz2 or .zst. For
+intervals, and for the difference of two systems, use sacreBLEU's --confidence and --paired-bs.
 """
 
 import json
@@ -17,26 +26,26 @@ from t2t_lite.bin import command
 from t2t_lite.text import text_files
 
 FLAGS = command.new_flags()
-command.define_strings(
-    FLAGS,
-    translation="File of translations, one per line.",
-    target_language="Language code of the translations, e.g. de: bleu_moses and "
-    "bleu_compound_split depend on it; zh, ja and ko add BLEU over words. Default: English rules.",
-)
+command.define_strings(FLAGS, translation="File of translations, one per line.")
 flags.DEFINE_multi_string(
     "reference",
     [],
-    "File of references, one per line. May be repeated, for several references of a sentence.",
+    "File of references, one per line. Repeat the flag if each sentence has several references.",
     flag_values=FLAGS,
 )
+command.define_strings(
+    FLAGS,
+    target_language="Language code of the translations, e.g. de. It chooses the rules of Moses' "
+    "tokenizer for bleu_moses and bleu_compound_split. zh, ja and ko also add a BLEU over words, "
+    "with sacreBLEU's tokenizers zh, ja-mecab and ko-mecab. Default: English rules.",
+)
 command.define_bools(FLAGS, json="Print one JSON object instead of lines.")
+REQUIRED = command.require(FLAGS, "translation", "reference")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return command.run(
-        _print_scores, FLAGS, doc=__doc__, required=["translation", "reference"], argv=argv
-    )
+    return command.run(_print_scores, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _print_scores() -> None:

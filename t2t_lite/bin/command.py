@@ -6,9 +6,10 @@ commands, and passes one function to `run`:
     FLAGS = command.new_flags()
     command.define_strings(FLAGS, output_dir="...")
     command.define_flags(FLAGS, options.TrainerOptions)
+    REQUIRED = command.require(FLAGS, "output_dir")
 
     def main(argv=None):
-        return command.run(_train, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+        return command.run(_train, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 TensorFlow is imported inside that function, after the flags are parsed.
 """
@@ -32,7 +33,14 @@ from t2t_lite import errors, fields, machine, quiet, registry
 _USAGE_ERROR = 2  # exit status
 _WIDTH = 90  # of a line of help
 _NAMES_WIDTH = 34  # of the first column of `table`
-_OF_ABSL = ";\n    repeat this option"  # what absl adds to the help of such a flag
+_OF_ABSL = ";\n    repeat this option to specify a list of values"
+OUTPUT_DIR = "Folder of a trained model, written by t2t-lite-trainer or t2t-lite-import."
+DATA_DIR = "Data folder for --split. Default: the one the model was trained on."
+MODEL_DEFAULTS = (
+    "Defaults of beam_size, alpha and extra_length are the model's hyperparameters; an imported "
+    "model may have other defaults, too."
+)
+COMPRESSED = "Compressed files end in .gz, .xz, .bz2 or .zst."
 _MAY_BE_REMOTE = ("data_dir", "raw_dir")  # flags that take gs://bucket/folder (data/remote)
 
 _Options = TypeVar("_Options")
@@ -63,7 +71,10 @@ def new_flags() -> flags.FlagValues:
     values = flags.FlagValues()
     flags.DEFINE_bool("help", False, "Show this help.", flag_values=values, short_name="h")
     define_bools(values, registry_help="List all problems and hyperparameter sets.")
-    define_strings(values, t2t_usr_dir="Folder with problems and hyperparameter sets of your own.")
+    define_strings(
+        values,
+        t2t_usr_dir="Folder of Python files with problems and hyperparameter sets of your own.",
+    )
     return values
 
 
@@ -89,11 +100,19 @@ def define_run(values: flags.FlagValues) -> None:
     """Define --output_dir and --checkpoint_path, for commands that use a run's weights."""
     define_strings(
         values,
-        output_dir="The run: a folder written by t2t-lite-trainer or t2t-lite-import.",
-        checkpoint_path="A checkpoint, or a folder whose newest checkpoint is used (e.g. "
-        "output_dir/averaged). Several, separated by commas, form an ensemble. Default: the newest "
-        "in output_dir.",
+        output_dir=OUTPUT_DIR,
+        checkpoint_path="Checkpoint to use: a path without ending, such as output_dir/ckpt-1000, "
+        "or a folder, whose newest is used, such as output_dir/averaged or output_dir/best. "
+        "Several, separated by commas, form an ensemble: their probabilities are averaged. "
+        "Default: the newest checkpoint in output_dir.",
     )
+
+
+def require(values: flags.FlagValues, *names: str, text: str = "Required.") -> Sequence[str]:
+    """Say in the help of flags that they are required; return their names, for `run`."""
+    for name in names:
+        values[name].help = f"{_without_absls(values[name].help)} {text}"
+    return names
 
 
 _COMMON_FLAGS = tuple(new_flags())
@@ -122,15 +141,9 @@ def table(options_class: type, *, without: Sequence[str] = ()) -> str:
     for field in fields.by_name(options_class).values():
         if field.name in without:
             continue
-        name = f"  {field.name}={_shown(field.default)}".ljust(_NAMES_WIDTH)
-        row = textwrap.fill(
-            _help(field),
-            _WIDTH,
-            initial_indent=name,
-            subsequent_indent=" " * _NAMES_WIDTH,
-            break_on_hyphens=False,
-        )
-        rows.append(row)
+        default = str(field.default).lower() if fields.kind(field) is bool else field.default
+        name = f"  {field.name}={default}".ljust(_NAMES_WIDTH)
+        rows += _wrapped(_help(field), first=name, further=" " * _NAMES_WIDTH)
     return "\n".join(rows)
 
 
@@ -206,12 +219,26 @@ def help_text(values: flags.FlagValues, *, doc: str | None, name: str) -> str:
     own = [flag for flag in values if flag not in _COMMON_FLAGS]
     lines = [f"{name}: {(doc or '').strip()}", "", "Flags:"]
     for flag in (values[flag] for flag in (*own, *_COMMON_FLAGS) if len(flag) > 1):
-        text, *table_rows = (flag.help or "").split(_OF_ABSL)[0].split("\n")
-        if flag.default not in (None, "", []) and flag.default is not False:
-            text += f" (default: {_shown(flag.default)})"
+        text, *table_rows = _without_absls(flag.help).split("\n")
+        if flag.default is True:
+            text += f" (default: true; off: --no{flag.name})"
+        elif flag.default not in (None, "", []) and flag.default is not False:
+            text += f" (default: {flag.default})"
         lines.append(f"  --{flag.name}")
-        lines += [f"      {line}" for line in [*textwrap.wrap(text, _WIDTH), *table_rows]]
+        lines += [f"      {line}" for line in [*_wrapped(text), *table_rows]]
     return "\n".join(lines)
+
+
+def _without_absls(text: str | None) -> str:
+    """Return a flag's help without what absl adds to that of a flag that may be repeated."""
+    return (text or "").removesuffix(_OF_ABSL)
+
+
+def _wrapped(text: str, *, first: str = "", further: str = "") -> list[str]:
+    """Return lines of help with these indents of the first line and of all further ones."""
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=further, break_on_hyphens=False
+    )
 
 
 class _FieldParser(flags.ArgumentParser):
@@ -231,11 +258,6 @@ def _help(field: dataclasses.Field) -> str:
     """Return a field's help, with its choices before it."""
     choices = f"<{'|'.join(fields.choices(field))}>: " if fields.choices(field) else ""
     return choices + field.metadata["help"]
-
-
-def _shown(default: Any) -> str:
-    """Return a default as a user would type it."""
-    return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 def _check_usage(values: flags.FlagValues, rest: Sequence[str]) -> None:
@@ -260,9 +282,13 @@ def _fail(name: str, message: str, *, status: int) -> int:
 
 def _registry_text() -> str:
     lines = []
+    sets = (
+        'Hyperparameter sets; scores are those of "Attention Is All You Need", on the dev set '
+        "unless it says another"
+    )
     for title, table in (
         ("Problems", registry.problems()),
-        ("Hyperparameter sets", registry.hparams_sets()),
+        (sets, registry.hparams_sets()),
     ):
         width = max(map(len, table))
         lines += ["", f"{title}:"]

@@ -1,9 +1,9 @@
 """Make a problem's training data: shards, vocabulary and manifest in --data_dir.
 
-    t2t-lite-datagen --problem=toy_ende --data_dir=data
-    t2t-lite-datagen --problem=parallel_text --raw_dir=my_corpus --data_dir=data
+  t2t-lite-datagen --problem=toy_ende --data_dir=data
+  t2t-lite-datagen --problem=parallel_text --raw_dir=my_corpus --data_dir=data
 
-To resume an interrupted command, run it again. Once the data are complete it changes nothing.
+To resume an interrupted command, run it again. If the data are complete, nothing changes.
 """
 
 import contextlib
@@ -28,16 +28,20 @@ command.define_strings(
     FLAGS,
     problem="Name of the problem, e.g. toy_ende; --registry_help lists all.",
     data_dir="Where to write the data: a folder, or an address such as gs://bucket/data.",
-    raw_dir="Folder, or address, with the raw text. The toy problems need none.",
+    raw_dir="Folder, or address, with the raw text. --registry_help names each problem's files. "
+    "parallel_text reads train.*, dev.* and test.*: two files of lines, .sgm, .tsv, .csv, .jsonl, "
+    f".tmx or .zip. {command.COMPRESSED} The toy problems need no --raw_dir, and the wmt14 "
+    "problems download without it.",
     tmp_dir="Folder for unfinished work and for downloads, which are kept. Default: in data_dir.",
 )
 command.define_flags(FLAGS, options.GeneratorOptions)
 command.define_flags(FLAGS, cleaning.Cleaning)
+REQUIRED = command.require(FLAGS, "problem", "data_dir")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return command.run(_generate, FLAGS, doc=__doc__, required=["problem", "data_dir"], argv=argv)
+    return command.run(_generate, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _generate() -> None:

@@ -4,8 +4,8 @@
   t2t-lite-decoder --output_dir=run --split=test
   t2t-lite-decoder --output_dir=run --decode_interactive
 
-Writes one output line for every input line, in the same order. To resume an interrupted command
-that writes a file, run it again: it translates the missing lines.
+Writes one line for every input line, in the same order; with --moses_nbest one for every output. To
+resume an interrupted command that writes a file, run it again: it translates the missing lines.
 """
 
 import contextlib
@@ -29,41 +29,52 @@ FLAGS = command.new_flags()
 command.define_run(FLAGS)
 command.define_strings(
     FLAGS,
-    decode_from_file='Input text, one sentence per line; may be compressed. "-": standard input.',
-    decode_to_file='Where to write outputs. "-": standard output.',
-    decode_hparams="Decoding options, as name=value,name=value. beam_size, alpha and extra_length "
-    f"default to the run's own values.\n{command.table(options.DecodeOptions)}",
-    columns="Names of the tab-separated columns of --decode_from_file, in their order: text, "
-    "prefix (the beginning of the output), target_language. jsonl: JSON objects with these keys. "
-    "Default: text.",
-    split="Decode this split of the run's problem, e.g. dev or test, and print its scores.",
-    target_language="Language code of the targets of --split, e.g. de, for the scores. Default: "
-    "the problem's, or that in the corpus's file names (train.en-fr.tmx), else English rules.",
-    data_dir="Data folder for --split. Default: the one the model was trained on.",
-    score_file="Instead of decoding, score the outputs in this file, one for each line of "
-    "--decode_from_file. Without that flag each of its lines is input, tab, output. Writes "
-    "log-probability, loss per token and number of tokens, separated by tabs, to --decode_to_file.",
+    decode_from_file=f'Input text, one sentence per line. {command.COMPRESSED} "-": standard '
+    "input.",
+    decode_to_file='File to write outputs to. "-": standard output. Required with '
+    "--decode_from_file and --score_file; without it --split prints the scores only.",
+    decode_hparams="Decoding options, as name=value,name=value; give the flag once. "
+    f"{command.MODEL_DEFAULTS}\n{command.table(options.DecodeOptions)}",
+    columns="Names of the columns of --decode_from_file, separated by commas, if its lines have "
+    "several, separated by tabs: text (required), prefix (the output begins with it), "
+    "target_language (as in --decode_hparams). Fields may be empty. jsonl: each line is a JSON "
+    "object with these keys. Default: text.",
+    split="Decode this split of the problem that the model has learnt, e.g. dev or test, and print "
+    "its scores.",
+    target_language="Language code of the references of --split, e.g. de. Only the scores depend "
+    "on it; to choose the language to translate into, see --decode_hparams. Default: the "
+    "problem's, or that in the corpus's file names (train.en-fr.tmx), else English rules.",
+    data_dir=command.DATA_DIR,
+    score_file="File of outputs to score instead of decoding, one per line, for the inputs of "
+    "--decode_from_file; without --decode_from_file, lines of input, tab, output. Writes natural "
+    "log-probability, loss per subword and number of subwords (EOS included), separated by tabs, "
+    "to --decode_to_file.",
     beam_pipeline_options="Decode --decode_from_file on Apache Beam with these pipeline options, "
     "e.g. runner=FlinkRunner,parallelism=8. Writes files of 20,000 lines, "
-    "<decode_to_file>-00000-of-00050. All workers must see the files and the output_dir.",
+    "<decode_to_file>-00000-of-00050. All workers must read --decode_from_file and --output_dir, "
+    "and write to the folder of --decode_to_file, under the same paths.",
 )
 command.define_bools(
     FLAGS,
     decode_interactive="Translate what you type at a prompt.",
-    stream="Translate each line of standard input as soon as it arrives, not in batches.",
-    jsonl="Write one JSON object per line: text, score, number of tokens, whether input or output "
-    "was cut, and what --decode_hparams=token_scores=true,alignments=true add.",
-    moses_nbest="Write one line per output: line number from 0 ||| text ||| score. With "
-    "token_scores and alignments also word scores and word links: ||| WordScores= ... ||| score "
-    "||| 0-0 1-2.",
+    stream="Translate each line of standard input as soon as it arrives, not in batches. Needs "
+    "--decode_from_file=- and --decode_to_file=-.",
+    jsonl="Write one JSON object per input line: text, score, tokens (the output's subwords), "
+    "finished (false: cut at the length limit) and source_truncated. return_beams above 1 adds "
+    "hypotheses, a list of all outputs; token_scores=true adds token_scores, "
+    "alignments=true alignment and source_tokens.",
+    moses_nbest="Write one line per output: number of the input line from 0 ||| text ||| score. "
+    "With token_scores=true, WordScores= and the sum of each word's subwords come before the "
+    "score: ||| WordScores= -0.1 -0.2 ||| -0.3. With alignments=true, links of words follow it, "
+    "source-target from 0: ||| 0-0 1-2.",
 )
 flags.DEFINE_enum(
     "engine",
     "auto",
     ["auto", "graph", "litert"],
-    "Engine of --decode_interactive and --stream. graph: TensorFlow. litert: LiteRT, several times "
-    "as fast for a small model; converts the model once. auto: LiteRT if its runtime is installed, "
-    "with TensorFlow until the model is converted.",
+    "Engine of --decode_interactive and --stream. graph: TensorFlow. litert: LiteRT, for inputs of "
+    "up to 64 subwords, several times as fast for a small model; converts the model once. auto: "
+    "LiteRT if its runtime is installed, with TensorFlow until the model is converted.",
     flag_values=FLAGS,
 )
 flags.DEFINE_enum(
@@ -74,11 +85,12 @@ flags.DEFINE_enum(
     "auto: on GPUs, for files.",
     flag_values=FLAGS,
 )
+REQUIRED = command.require(FLAGS, "output_dir")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return command.run(_run, FLAGS, doc=__doc__, required=["output_dir"], argv=argv)
+    return command.run(_run, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _run() -> None:

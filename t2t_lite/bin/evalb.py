@@ -1,11 +1,18 @@
 """Score predicted trees against gold trees, line by line, by the rules of EVALB.
 
+  t2t-lite-evalb --gold=test.trees --predicted=parsed.trees
+
+Prints recall, precision and F1 of labelled brackets, complete match, crossing brackets and tagging
+accuracy, for all sentences and for those of up to 40 words (CUTOFF_LEN in --params).
+
 Each line holds one Penn Treebank tree. In the predictions an empty line or "(())" is a sentence
 without a parse (skipped); a line that is not a tree counts as an error. Both files need
-part-of-speech tags, since tags decide which words are punctuation; the decoder's tag XX is not
-punctuation. Prints recall, precision and F1 of labelled brackets, complete match, crossing brackets
-and tagging accuracy, for all sentences and for those up to 40 words (CUTOFF_LEN). Files may be
-compressed.
+part-of-speech tags, because EVALB leaves out the words whose tags say that they are punctuation.
+t2t-lite-decoder writes the tag XX for all words but common punctuation marks. A prediction without
+the same words as the gold tree, punctuation left out, counts as an error; to avoid this, give the
+predictions a tagger's tags, or train a problem whose name ends in _tags.
+
+Compressed files end in .gz, .xz, .bz2 or .zst.
 """
 
 import dataclasses
@@ -24,18 +31,20 @@ command.define_strings(
     FLAGS,
     gold="File of gold trees, one per line.",
     predicted="File of predicted trees, one per line.",
-    params="EVALB parameter file. Default: COLLINS.prm, which is usual for the WSJ.",
+    params="EVALB parameter file. Default: the rules of COLLINS.prm, usual for the WSJ; the file "
+    "itself is not needed.",
 )
 command.define_bools(
     FLAGS,
     json="Print one JSON object instead of a table.",
     per_sentence="Also print the counts of each sentence.",
 )
+REQUIRED = command.require(FLAGS, "gold", "predicted")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    return command.run(_print_score, FLAGS, doc=__doc__, required=["gold", "predicted"], argv=argv)
+    return command.run(_print_score, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _print_score() -> None:

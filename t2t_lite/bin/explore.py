@@ -29,19 +29,24 @@ FLAGS = command.new_flags()
 command.define_run(FLAGS)
 command.define_strings(
     FLAGS,
-    export_dir="An export, written by t2t-lite-exporter, instead of a run.",
-    decode_hparams="Decoding options, as for t2t-lite-decoder. Default of return_beams: beam_size.",
-    data_dir="Data folder of --split. Default: the one the run was trained on.",
-    html="Write this HTML file instead of serving the page.",
-    text="The text to show in --html.",
-    decode_from_file="File of the texts to show in --html, one per line.",
-    target="Show this output of --text instead of the model's best.",
+    export_dir="Folder written by t2t-lite-exporter, for TensorFlow Serving.",
+    decode_hparams="Decoding options, as for t2t-lite-decoder; not with --export_dir. Default of "
+    "return_beams: beam_size.",
+    text="Input text to show in --html.",
+    decode_from_file="File of input texts to show in --html, one per line, at most 100. "
+    f"{command.COMPRESSED}",
+    html="Write this HTML file instead of serving the page. Needs --text or --decode_from_file.",
+    target="Show this output of --text instead of the model's best. Needs --text and --html.",
 )
 flags.DEFINE_string(
-    "split", "test", "Offer the texts of this split as examples.", flag_values=FLAGS
+    "split", "test", "Offer the inputs of this split as examples.", flag_values=FLAGS
 )
+command.define_strings(FLAGS, data_dir=command.DATA_DIR)
 flags.DEFINE_string("host", "127.0.0.1", "Address to listen on.", flag_values=FLAGS)
-flags.DEFINE_integer("port", 8765, "Port; 0: any free port.", 0, 65535, flag_values=FLAGS)
+flags.DEFINE_integer(
+    "port", 8765, "Port to listen on. 0: any free port.", 0, 65535, flag_values=FLAGS
+)
+command.require(FLAGS, "output_dir", "export_dir", text="Give --output_dir or --export_dir.")
 _MAX_TEXTS = 100  # in a saved page, which a browser loads as a whole
 
 

@@ -1,10 +1,12 @@
-"""Export a trained model as a SavedModel for TensorFlow Serving: text in, text out.
+"""Export a trained model as a SavedModel for TensorFlow Serving, or as a LiteRT model.
 
   t2t-lite-exporter --output_dir=run --export_dir=export
   t2t-lite-exporter --output_dir=run --export_dir=lite --format=litert --weights=int8
 
 Writes export/<version>/ with the next free version number. A server that watches the folder loads
-it. With --format=litert it is a model for t2t-lite-translate, which needs no TensorFlow.
+it. A SavedModel's signature serving_default returns the best output, nbest all beam_size outputs.
+A LiteRT model is for t2t-lite-translate, which needs no TensorFlow; install it from a checkout of
+t2t-lite with pip install ./runtime.
 """
 
 import sys
@@ -23,41 +25,47 @@ command.define_run(FLAGS)
 command.define_strings(
     FLAGS,
     export_dir="Folder for the export's versions; created if missing.",
-    decode_hparams="Decoding options of the export, as name=value,name=value. beam_size, alpha and "
-    "extra_length default to the run's own values.\n"
-    f"{command.table(options.DecodeOptions, without=REFUSED)}",
-)
-_help = f"{fields.help_of(options.DecodeOptions, 'max_source_length')} As in --decode_hparams."
-command.define_integers(FLAGS, 2, max_source_length=_help)
-flags.DEFINE_enum(
-    "precision",
-    "float32",
-    typing.get_args(options.Precision),
-    fields.help_of(options.DecodeOptions, "precision"),
-    flag_values=FLAGS,
 )
 flags.DEFINE_enum(
     "format",
     "saved_model",
     ["saved_model", "litert"],
-    "saved_model: for TensorFlow Serving. litert: for LiteRT on phones and for t2t-lite-translate "
-    "(pip install ./runtime); the fastest for one sentence at a time.",
+    "saved_model: for TensorFlow Serving. litert: for LiteRT, on phones and in t2t-lite-translate; "
+    "the fastest for one sentence at a time.",
     flag_values=FLAGS,
 )
 flags.DEFINE_enum(
     "weights",
     "float32",
     ["float32", "float16", "int8"],
-    "How a LiteRT model stores its weights. float16: half the size, but slow. int8: a quarter of "
-    "the size, and the fastest; outputs differ a little.",
+    "Only for --format=litert: how the model stores its weights. float16: half the size, but slow. "
+    "int8: a quarter of the size, and the fastest; outputs differ a little.",
     flag_values=FLAGS,
 )
+flags.DEFINE_enum(
+    "precision",
+    "float32",
+    typing.get_args(options.Precision),
+    f"Only for --format=saved_model. {fields.help_of(options.DecodeOptions, 'precision')}",
+    flag_values=FLAGS,
+)
+_help = fields.help_of(options.DecodeOptions, "max_source_length")
+command.define_integers(
+    FLAGS, 2, max_source_length=f"{_help} Give it here or in --decode_hparams, not in both."
+)
+command.define_strings(
+    FLAGS,
+    decode_hparams="Decoding options of the export, as name=value,name=value; give the flag once. "
+    f"{command.MODEL_DEFAULTS} batch_size and batch_tokens are only for --format=saved_model: "
+    "larger batches of a server are translated in parts."
+    f"\n{command.table(options.DecodeOptions, without=REFUSED)}",
+)
+REQUIRED = command.require(FLAGS, "output_dir", "export_dir")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    required = ("output_dir", "export_dir")
-    return command.run(_export, FLAGS, doc=__doc__, required=required, argv=argv)
+    return command.run(_export, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _export() -> None:

@@ -4,11 +4,10 @@
   t2t-lite-query-server --server=localhost:8501 --servable_name=ende --rest
   t2t-lite-query-server --server=https://models.example.org/mt --servable_name=ende --rest
   t2t-lite-query-server --server=localhost:8500 --servable_name=ende \\
-      --decode_from_file=in.en --decode_to_file=out.de
+    --decode_from_file=in.en --decode_to_file=out.de
 
 Without a file it translates what you type, or the lines of a pipe. To resume an interrupted command
-that writes a file, run it again: it translates the missing lines. With --version all lines come
-from the same version of the model.
+that writes a file, run it again: it translates the missing lines.
 """
 
 import collections
@@ -31,39 +30,70 @@ if TYPE_CHECKING:
 FLAGS = command.new_flags()
 command.define_strings(
     FLAGS,
-    server="host:port of the server (TensorFlow Serving: 8500 gRPC, 8501 REST), or https://host "
-    "for TLS. With --rest a path may follow.",
+    server="Address of the server, host:port. TensorFlow Serving listens on port 8500 for gRPC and "
+    "on 8501 for REST. https://host encrypts the connection, as --tls does, and has port 443 as "
+    "default; with --rest a path may follow.",
     servable_name="Name of the model on the server.",
-    decode_from_file='Input text, one sentence per line; may be compressed. Default, and "-": '
-    "standard input.",
-    decode_to_file='Where to write outputs, one line per input line. Default, and "-": standard '
+    decode_from_file=f"Input text, one sentence per line. {command.COMPRESSED} Default, and "
+    '"-": standard input.',
+    decode_to_file='File to write outputs to, one line per input line. Default, and "-": standard '
     "output.",
-    signature_name="serving_default, or nbest: all outputs with their scores, separated by tabs.",
-    version_label="Label of the version to ask, e.g. stable, instead of --version.",
-    ca_file="PEM file of the certificate authorities to trust; implies --tls. Default: the "
-    "system's with --rest, gRPC's own otherwise.",
+    signature_name="serving_default: the best output. nbest: all beam_size outputs of the export, "
+    "as output, score, output, score and so on, separated by tabs.",
 )
 FLAGS.set_default("signature_name", "serving_default")
 for name, default, text, lower_bound in (
-    ("version", None, "Model version to ask. Default: the newest.", 0),
-    ("retries", 5, "How often to retry a request while the server is unavailable.", 0),
-    ("in_flight", 8, "How many requests to send in parallel; 1 answers a pipe line by line.", 1),
-    ("batch_size", 1, "Number of sentences in a request.", 1),
+    (
+        "retries",
+        5,
+        "How many times to retry a request while the server is unavailable. While it is only busy, "
+        "requests are retried until --timeout_secs.",
+        0,
+    ),
+    (
+        "in_flight",
+        8,
+        "How many requests to send before the first of them is answered. 1: a line of a pipe is "
+        "answered before the next one is read.",
+        1,
+    ),
+    (
+        "batch_size",
+        1,
+        "Number of sentences in a request; the export has a batch_size of its own.",
+        1,
+    ),
+    (
+        "version",
+        None,
+        "Model version to ask. Default: the newest; give one if all lines must come from the same "
+        "version.",
+        0,
+    ),
 ):
     flags.DEFINE_integer(name, default, text, lower_bound, flag_values=FLAGS)
+command.define_strings(
+    FLAGS, version_label="Label of the version to ask, e.g. stable, instead of --version."
+)
 _LONGEST = 1e6  # seconds; a socket's time-out cannot be any number
 for name, default, text, lower_bound in (
-    ("timeout_secs", 30, "Seconds for a request, all retries included.", 0.001),
+    ("timeout_secs", 30, "Seconds that a request may take, all retries included.", 0.001),
     ("wait_secs", 60, "Seconds to wait for a server that is starting. 0: do not wait.", 0),
 ):
     flags.DEFINE_float(name, default, text, lower_bound, _LONGEST, flag_values=FLAGS)
 command.define_bools(FLAGS, rest="Use REST instead of gRPC.", tls="Encrypt the connection.")
+command.define_strings(
+    FLAGS,
+    ca_file="PEM file of the certificate authorities to trust; implies --tls. Default: with --rest "
+    "the system's, otherwise gRPC's own.",
+)
 flags.DEFINE_multi_string(
     "header",
     [],
     "name=value to send with each request, as an HTTP header or gRPC metadata; may be repeated.",
     flag_values=FLAGS,
 )
+REQUIRED = command.require(FLAGS, "server", "servable_name")
 _STANDARD = (None, "-")  # a file flag's values for the standard input or output
 # Lines that are held at a time; the journal keeps their outputs.
 _WINDOW = 10_000
@@ -76,8 +106,7 @@ _REMARKS = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
-    required = ("server", "servable_name")
-    return command.run(_query, FLAGS, doc=__doc__, required=required, argv=argv)
+    return command.run(_query, FLAGS, doc=__doc__, required=REQUIRED, argv=argv)
 
 
 def _query() -> None:

@@ -1,8 +1,8 @@
-"""Train a model on a generated problem.
+"""Train a Transformer ("Attention Is All You Need") on the data that t2t-lite-datagen made.
 
   t2t-lite-trainer --problem=toy_ende --data_dir=data --output_dir=run --hparams_set=transformer_toy
 
-To resume a run, give the same command again. To print the size of a model without training it:
+To resume a training, give the same command again. To print the size of a model without training it:
 
   t2t-lite-trainer --describe --hparams_set=transformer_big
 """
@@ -28,30 +28,38 @@ FLAGS = command.new_flags()
 command.define_strings(
     FLAGS,
     problem="Name of the problem to learn, e.g. wmt14_ende; --registry_help lists all.",
-    data_dir="The folder or address that t2t-lite-datagen wrote.",
-    output_dir="Where to write checkpoints, logs and vocabulary. An unfinished run is resumed.",
+    data_dir="The folder or address that t2t-lite-datagen wrote to.",
+    output_dir="Folder to write checkpoints, logs and vocabulary to. An unfinished training in it "
+    "is resumed.",
     hparams_set="Name of a hyperparameter set, e.g. transformer_base, or an output_dir, to use its "
     "hyperparameters.",
 )
 flags.DEFINE_multi_string(
     "hparams",
     [],
-    "Changes to the set, as name=value,name=value; may be repeated. These are all names, with the "
-    "values of transformer_base.\n" + command.table(config.HParams),
+    "Changes to --hparams_set, as name=value,name=value; may be repeated. These are all names, "
+    "with the values of transformer_base. Sections and tables are the paper's.\n"
+    + command.table(config.HParams),
     flag_values=FLAGS,
 )
 command.define_integers(
     FLAGS,
     1,
-    train_steps="Step at which training ends: the total, not additional steps. Default: the set's.",
+    train_steps="Step at which training ends: the total, not additional steps. Default: "
+    "train_steps of --hparams_set and --hparams.",
 )
 command.define_bools(
     FLAGS,
-    describe="Print the number of parameters of each part of the model, and the paper's, without "
-    "training. The vocabulary is that of --data_dir and --problem, or has the paper's 37,000 "
-    "entries.",
+    describe="Instead of training, print how many parameters each part of the model has, and how "
+    "much computation and memory a step takes. Takes --hparams_set, and for the size of the "
+    "vocabulary --problem and --data_dir. Without these the vocabulary has 37,000 entries, as in "
+    "the paper.",
 )
 command.define_flags(FLAGS, options.TrainerOptions)
+command.require(
+    FLAGS, "problem", "data_dir", "output_dir", text="Required, except with --describe."
+)
+command.require(FLAGS, "hparams_set")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

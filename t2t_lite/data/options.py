@@ -13,29 +13,33 @@ class GeneratorOptions:
     """How `generate.generate` makes data; which pairs it drops is in text/cleaning.py."""
 
     vocab_size: int | None = fields.option(
-        None, "Number of entries of the vocabulary. Default: the problem's.", at_least=1
+        None,
+        "Number of entries of the vocabulary. Default: the problem's, 32,000 for parallel_text. "
+        "It is in the name of the vocabulary's file, vocab.PROBLEM.SIZE.model.",
+        at_least=1,
     )
     vocab_from: str | None = fields.option(
         None,
-        "Use this output_dir's vocabulary instead of learning one, to train its model further.",
+        "Use the vocabulary of this output_dir, of t2t-lite-trainer or t2t-lite-import, instead of "
+        "learning one, to train its model further.",
     )
     character_coverage: float = fields.option(
         0.99995,
         "Share of the text's characters that the vocabulary has; rarer ones are spelt in bytes. "
-        "0.9995 for Chinese, Japanese and other scripts of thousands of characters.",
+        "Use 0.9995 for languages with thousands of characters, such as Chinese and Japanese.",
         above=0,
         at_most=1,
     )
     user_defined_symbols: str = fields.option(
         "",
-        "Symbols that are never cut into subwords, separated by commas, e.g. placeholders and "
+        "Symbols that are never split into subwords, separated by commas, e.g. placeholders and "
         "language labels: <nl>,<2de>.",
     )
     split_digits: bool = fields.option(False, "Make each digit a subword of its own.")
     columns: str = fields.option(
         "",
         "Source and target column of tables (.tsv, .csv, .jsonl) that have more than two, by "
-        "number or name: 3,4 or en,de.",
+        "number from 1, or by name: 3,4 or en,de.",
     )
     num_workers: int | None = fields.option(
         None, "Number of processes. Default: the number of cores.", at_least=1
@@ -43,10 +47,11 @@ class GeneratorOptions:
     beam_pipeline_options: str | None = fields.option(
         None,
         "Make the same data on Apache Beam, with these pipeline options, e.g. "
-        "runner=FlinkRunner,parallelism=8. All workers must see the folders.",
+        "runner=FlinkRunner,parallelism=8. All workers must read --raw_dir, and read and write "
+        "--data_dir and --tmp_dir, under the same paths.",
     )
     random_seed: int = fields.option(
-        0, "Random seed for shuffling and for the vocabulary's sample."
+        0, "Random seed for shuffling and for the text sample that the vocabulary is learnt from."
     )
     overwrite: bool = fields.option(False, "Replace existing data.")
     verify: bool = fields.option(

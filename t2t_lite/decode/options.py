@@ -27,90 +27,118 @@ NOT_EXPORTED = (
 class DecodeOptions:
     """One way of decoding. The defaults are the paper's (Section 6.1)."""
 
-    beam_size: int = fields.same_as(config.HParams, "beam_size")
-    alpha: float = fields.same_as(config.HParams, "alpha")
-    extra_length: int = fields.same_as(config.HParams, "extra_length")
+    beam_size: int = fields.same_as(
+        config.HParams,
+        "beam_size",
+        help="Number of hypotheses that the search keeps at each time step; 1 is greedy decoding.",
+    )
+    alpha: float = fields.same_as(
+        config.HParams,
+        "alpha",
+        help="Exponent of length_penalty. Higher values favour longer outputs.",
+    )
+    extra_length: int = fields.same_as(
+        config.HParams,
+        "extra_length",
+        help="An output has at most this many subwords more than its input.",
+    )
     return_beams: int = fields.option(
-        1, "Number of outputs for each input, best first.", at_least=1
+        1,
+        "Number of outputs for each input, best first; a search has at most beam_size. A line of "
+        "plain text then has output, score, output, score and so on, separated by tabs.",
+        at_least=1,
     )
     strict_ends: bool = fields.option(
         False,
-        "true: only the best beam_size extensions of a time step may end an output, as in fairseq "
-        "and CTranslate2: take it for their outputs. false: any of the best 2 * beam_size, as in "
+        "Which hypotheses of a time step may end with EOS. true: those among the best beam_size, "
+        "as in fairseq and CTranslate2. false: those among the best 2 * beam_size, as in "
         "tensor2tensor.",
     )
     length_penalty: LengthPenalty = fields.option(
         "gnmt",
-        "Length penalty by which the log-probability of n tokens is divided. gnmt: "
-        "((5 + n) / 6)^alpha. power: n^alpha, as in fairseq and Marian.",
+        "What the log-probability of an output of n subwords, EOS included, is divided by; the "
+        "result is its score. gnmt: ((5 + n) / 6)^alpha, as in tensor2tensor. power: n^alpha, as "
+        "in fairseq and Marian.",
     )
     early_stop: EarlyStop = fields.option(
         "false",
-        "true: stop searching after the first beam_size finished outputs, as in fairseq. false: "
-        "stop when no unfinished output can become better. heuristic: stop when no unfinished "
-        "output, at its present length, is better than the worst of beam_size finished ones, as in "
-        "Hugging Face's transformers.",
+        "When to stop searching. true: when beam_size outputs are finished, as in fairseq (Hugging "
+        "Face's True). false: when no unfinished output can still get a better score than the "
+        'worst of the return_beams best finished ones (Hugging Face\'s "never"). heuristic: when '
+        "beam_size outputs are finished and no unfinished one, at its present length, has a better "
+        "score than the worst of them (Hugging Face's False).",
     )
     min_length: int = fields.option(
-        0, "Smallest number of tokens in an output, EOS included.", at_least=0
+        0, "Smallest number of subwords in an output, EOS included.", at_least=0
     )
     no_repeat_ngram: int = fields.option(
         0,
-        "No sequence of this many tokens may occur twice in an output. 0: no such limit.",
+        "No sequence of this many subwords may occur twice in an output. 0: no such limit.",
         at_least=0,
     )
     prefix: str = fields.option(
-        "", 'Text that every output begins with. If it has a comma: prefix="Ja, das".'
+        "",
+        "Text that every output begins with. A text with a comma is in double quotes, and for the "
+        """shell all is in single ones: --decode_hparams='prefix="Ja, das"'.""",
     )
     target_language: str = fields.option(
         "",
-        "For imported models with several target languages: the language of inputs without a "
-        "label. deu stands for the label >>deu<<.",
+        "Imported models with several target languages only: the language to translate into, for "
+        "inputs that do not begin with a label. deu stands for the label >>deu<<.",
     )
     sampling: bool = fields.option(
-        False, "Draw return_beams outputs at random instead of searching."
+        False,
+        "Draw outputs at random, return_beams for each input, instead of searching.",
     )
     temperature: float = fields.option(
-        1.0, "Sampling temperature: below 1 favours likely tokens, above 1 unlikely ones.", above=0
+        1.0,
+        "Sampling temperature: below 1 favours likely subwords, above 1 unlikely ones.",
+        above=0,
     )
     top_k: int = fields.option(
-        0, "Sample from this many of the likeliest tokens. 0: from all.", at_least=0
+        0, "Sample from this many of the likeliest subwords. 0: from all.", at_least=0
     )
     top_p: float = fields.option(
         1.0,
-        "Sample from the smallest set of tokens whose probabilities add up to this.",
+        "Sample from the smallest set of subwords whose probabilities add up to this.",
         above=0,
         at_most=1,
     )
     seed: int = fields.option(1, "Random seed for sampling.", at_least=0)
     constrained: bool = fields.option(
         True,
-        "Parsers only. true: search among trees. false: search freely, then repair the output.",
+        "Parsers only. true: every output is a tree. false: outputs are free, and repaired if they "
+        "are not trees.",
     )
     token_scores: bool = fields.option(
-        False, "Also return the log-probability of every output token (see --jsonl, --moses_nbest)."
+        False,
+        "Also return the log-probability of every output subword. Needs --jsonl or --moses_nbest.",
     )
     alignments: bool = fields.option(
         False,
-        "Also return the input token that each output token attends to most (see --jsonl, "
-        "--moses_nbest).",
+        "Also return the input subword that each output subword attends to most. Needs --jsonl or "
+        "--moses_nbest.",
     )
     max_source_length: int = fields.option(
         512,
-        "Longer inputs are cut to this many tokens. Default: 512, or the run's max_length if that "
-        "is larger.",
+        "Longer inputs are cut to this many subwords, EOS included. Default: 512, or the model's "
+        "hyperparameter max_length if that is larger.",
         at_least=1,
     )
-    batch_size: int = fields.option(128, "Largest number of sentences in a batch.", at_least=1)
+    batch_size: int = fields.option(
+        128, "Largest number of sentences that are translated at a time.", at_least=1
+    )
     batch_tokens: int = fields.option(
-        4096, "Largest number of source tokens in a batch, padding included.", at_least=1
+        4096,
+        "Largest number of source subwords that are translated at a time, padding included.",
+        at_least=1,
     )
     precision: Precision = fields.option(
         "float32",
-        "Precision of matrix products. mixed: those of the model's decoder in bfloat16, with the "
-        "best candidates scored again in float32. bfloat16: all of them, and the weights take half "
-        "the memory. Both are fast on processors with bfloat16. mixed_int8: large products in "
-        "8-bit integers, the rest in float32; needs a processor with AVX512 VNNI, AVX VNNI or AMX.",
+        "Precision of matrix products. bfloat16: all in bfloat16, and the weights take half the "
+        "memory. mixed: only the decoder's in bfloat16, and the best candidates are scored again "
+        "in float32. Both are fast on CPUs with bfloat16. mixed_int8: large matrix products in "
+        "8-bit integers, the rest in float32. Needs a CPU with AVX512 VNNI, AVX VNNI or AMX.",
     )
 
     def __post_init__(self) -> None:

@@ -17,16 +17,21 @@ class Cleaning:
     'length_ratio'
     """
 
-    drop_empty: bool = fields.option(True, "Drop pairs with an empty side.")
+    drop_empty: bool = fields.option(
+        True, "Drop training pairs with an empty side. Dev and test are never cleaned."
+    )
     max_length: int = fields.option(
-        0, "Drop pairs with more subwords than this on either side. 0: no limit.", at_least=0
+        0,
+        "Drop training pairs with more subwords than this on either side. 0: no limit.",
+        at_least=0,
     )
     max_length_ratio: float = fields.option(
         0.0,
-        "Drop pairs where one side has over this many times the other's subwords. 0: no limit.",
+        "Drop training pairs where one side has more than this many times as many subwords as the "
+        "other. 0: no limit.",
         at_least=0,
     )
-    drop_duplicates: bool = fields.option(False, "Drop pairs that occurred before.")
+    drop_duplicates: bool = fields.option(False, "Drop repeated training pairs; the first is kept.")
 
     def __post_init__(self) -> None:
         fields.check(self)

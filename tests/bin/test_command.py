@@ -55,6 +55,18 @@ def test_help_has_every_field_with_its_default(name, options_class, capsys):
             assert is_refused or field.metadata["help"].split()[-1] in text
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_says_which_flags_are_required(name, capsys):
+    module = importlib.import_module(f"t2t_lite.bin.{name}")
+    assert module.main([name]) != 0
+    missing, is_about_flags, _ = capsys.readouterr().err.partition(" must be given")
+    _, text = _help(name, capsys)
+    helps = re.findall(r"^  --(\w+)\n((?:      .*\n)+)", text, re.MULTILINE)
+    required = re.compile(r"\sRequired(,\s+except\s+with\s+--describe)?\.$")
+    said = [flag for flag, lines in helps if required.search(lines.strip())]
+    assert said == (re.findall(r"--(\w+)", missing) if is_about_flags else [])
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tea:
     cups: int = fields.option(1, "How many.", at_least=1)
@@ -80,6 +92,15 @@ def test_flags_make_the_options(capsys):
     assert _run(capsys) == (0, [Tea()], "")
     argv = ["--cups=3", "--pot=blue", "--nomilk"]
     assert _run(capsys, *argv) == (0, [Tea(cups=3, pot="blue", milk=False)], "")
+
+
+def test_help_says_what_is_required_and_how_to_switch_off():
+    values = command.new_flags()
+    command.define_flags(values, Tea)
+    assert command.require(values, "pot") == ("pot",)
+    text = command.help_text(values, doc="Makes tea.", name="tea")
+    assert "  --pot\n      Which. Required.\n" in text
+    assert "  --milk\n      Added. (default: true; off: --nomilk)\n" in text
 
 
 @pytest.mark.parametrize(
