@@ -5,8 +5,8 @@
   python benchmarks/compare.py "python benchmarks/train_step.py" \
     "other/bin/python benchmarks/train_step_opennmt_tf.py"
 
-It is OpenNMT-tf's own update (Adam, dropout 0.1, label smoothing 0.1) in a tf.function, without XLA,
-with which it was slower on a CPU.
+It is OpenNMT-tf's own update (Adam, dropout 0.1, label smoothing 0.1) in a tf.function, without
+XLA, with which it was slower on a CPU.
 """
 
 import argparse

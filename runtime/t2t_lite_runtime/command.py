@@ -1,8 +1,10 @@
 """Translate a file, a pipe, or what you type, with a model that t2t-lite-exporter made for LiteRT.
 
-t2t-lite-translate lite                     a prompt
-t2t-lite-translate lite in.en out.de        one output line for every input line
-... | t2t-lite-translate lite - | ...       each line as soon as it comes
+  t2t-lite-translate lite                     a prompt
+  t2t-lite-translate lite in.en out.de        one output line for every input line
+  ... | t2t-lite-translate lite - | ...       each line as soon as it comes
+
+It needs no TensorFlow.
 """
 
 import argparse
