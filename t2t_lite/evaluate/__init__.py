@@ -1,1 +1,1 @@
-"""BLEU and chrF of translations."""
+"""BLEU and chrF2 of translations."""

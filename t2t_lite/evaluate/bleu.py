@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, each figure with the signature of its protocol.
+"""BLEU and chrF2 of translations, each figure with the signature of its protocol.
 
 The same output differs by more than a point of BLEU between protocols, so all are given:
 

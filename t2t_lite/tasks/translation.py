@@ -25,7 +25,7 @@ class Translation(task.Task):
         tokenize = bleu.tokenizer(references, target_language)
         name = self.score_name if tokenize == "13a" else f"{self.score_name}-{tokenize}"
         score = functools.partial(bleu.corpus_score, references=references, tokenize=tokenize)
-        chrf = {"chrF": functools.partial(bleu.corpus_chrf, references=references)}
+        chrf = {"chrF2": functools.partial(bleu.corpus_chrf, references=references)}
         if bleu.has_four_words(references, tokenize):
             return {name: score, **chrf}
         return {**chrf, name: score}
