@@ -7,7 +7,7 @@ from t2t_lite.text import corpora
 
 @registry.register_problem
 class ParallelText(problem.ParallelTextProblem):
-    """Your own corpus: train.*, dev.* and optionally test.* in --raw_dir, any number of files."""
+    """Your own corpus: train.*, dev.* and perhaps test.*; see t2t-lite-datagen --help."""
 
     sides = corpora.GENERIC
     optional_splits = ("test",)

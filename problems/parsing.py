@@ -61,7 +61,7 @@ class TreebankProblem(problem.ParsingProblem):
 
 @registry.register_problem
 class Treebank(TreebankProblem):
-    """Your own treebank: train.*, dev.* and optionally test.*, or folders of these names.
+    """Your own bracketed trees: train.trees (.mrg, .txt), dev.trees and perhaps test.trees.
 
     The files are in any form that `treebanks` knows, any number for each split.
     """
@@ -137,7 +137,7 @@ class WsjParsing(TreebankProblem):
 
 @registry.register_problem
 class WsjParsingSemisupervised(WsjParsing):
-    """The WSJ, and in training all automatically parsed trees in --raw_dir/automatic.
+    """wsj_parsing, and in training all parsed trees in --raw_dir/automatic (.mrg, .txt).
 
     Each file or archive in `automatic/` (one tree a line or broken into lines) is a corpus, called
     as the file is. `weights.tsv` in --raw_dir may give corpora a weight, a line each, `wsj` for the
@@ -192,7 +192,7 @@ _SMALL_VOCABULARY = 4_000
 
 @registry.register_problem
 class WsjSampleParsing(TreebankProblem):
-    """The WSJ's free sample of 199 files: 0001-0159 train, 0160-0179 dev, 0180-0199 test.
+    """The WSJ's free sample, combined.tgz in --raw_dir: 0001-0159 train, 0160-0179 dev, then test.
 
     It is in --raw_dir as wsj_NNNN.mrg or as an archive (combined.tgz) of them.
     """
@@ -216,7 +216,7 @@ class WsjSampleParsing(TreebankProblem):
 
 @registry.register_problem
 class CraftParsing(TreebankProblem):
-    """CRAFT, 97 biomedical articles: numbers that end in 8 are dev, in 9 test, the others train.
+    """CRAFT, penn.tgz in --raw_dir: articles with numbers ..8 are dev, ..9 test.
 
     They are in --raw_dir as <PubMed number>.tree or as an archive (penn.tgz) of them. Dev and test
     have 10 articles each, 3,345 and 2,772 of 30,830 trees.
@@ -238,7 +238,7 @@ class CraftParsing(TreebankProblem):
 
 @registry.register_problem
 class WsjSampleCraftParsing(TreebankProblem):
-    """The WSJ's sample and CRAFT together, both in --raw_dir: one model, scored on each.
+    """wsj_sample_parsing and craft_parsing, both files in --raw_dir: one model, scored on each.
 
     Train is that of both; dev and test are the sample's, craft_dev and craft_test CRAFT's.
     """

@@ -9,7 +9,7 @@ from t2t_lite.parsing import trees
 
 @registry.register_problem
 class ToyParsing(problem.ParsingProblem):
-    """Trees of the embedded toy grammar's English sentences; needs no files."""
+    """Trees of the built-in toy grammar's English sentences; needs no files."""
 
     vocabulary_size = 1_500
     sizes = {"dev": 500, "test": 500, "train": 20_000}  # noqa: RUF012

@@ -40,7 +40,7 @@ class T2tProblem(problem.TranslationProblem):
 
 @registry.register_problem
 class TranslateEndeWmt32k(T2tProblem):
-    """Tensor2tensor's data of this name (WMT English to German, 32k subwords), as they are."""
+    """WMT English to German, 32k subwords: shards of t2t-datagen, ready to train on."""
 
     languages = ("en", "de")
     old_vocabulary = "vocab.ende.32768"
@@ -48,7 +48,7 @@ class TranslateEndeWmt32k(T2tProblem):
 
 @registry.register_problem
 class TranslateEndeWmt8k(TranslateEndeWmt32k):
-    """Tensor2tensor's data of this name (WMT English to German, 8k subwords), as they are."""
+    """WMT English to German, 8k subwords: shards of t2t-datagen, ready to train on."""
 
     vocabulary_size = 8_000
     old_vocabulary = "vocab.ende.8192"
@@ -56,7 +56,7 @@ class TranslateEndeWmt8k(TranslateEndeWmt32k):
 
 @registry.register_problem
 class TranslateEndeWmtBpe32k(TranslateEndeWmt32k):
-    """Tensor2tensor's data of this name (WMT English to German, 32k BPE tokens), as they are.
+    """WMT English to German, 32k BPE tokens: shards of t2t-datagen, ready to train on.
 
     Texts go in and come out as the tokens that it was made of ("Wel@@ t ."), cut by the same BPE.
     """
@@ -66,7 +66,7 @@ class TranslateEndeWmtBpe32k(TranslateEndeWmt32k):
 
 @registry.register_problem
 class TranslateEnfrWmt32k(T2tProblem):
-    """Tensor2tensor's data of this name (WMT English to French, 32k subwords), as they are."""
+    """WMT English to French, 32k subwords: shards of t2t-datagen, ready to train on."""
 
     languages = ("en", "fr")
     old_vocabulary = "vocab.enfr.32768"
@@ -74,7 +74,7 @@ class TranslateEnfrWmt32k(T2tProblem):
 
 @registry.register_problem
 class TranslateEnfrWmt8k(TranslateEnfrWmt32k):
-    """Tensor2tensor's data of this name (WMT English to French, 8k subwords), as they are."""
+    """WMT English to French, 8k subwords: shards of t2t-datagen, ready to train on."""
 
     vocabulary_size = 8_000
     old_vocabulary = "vocab.enfr.8192"

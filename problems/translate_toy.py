@@ -8,7 +8,7 @@ from t2t_lite.data import problem
 
 @registry.register_problem
 class ToyEnde(problem.TranslationProblem):
-    """Sentences of the embedded toy grammar, English to German; needs no files."""
+    """Sentences of the built-in toy grammar, English to German; needs no files."""
 
     vocabulary_size = 2_000
     languages = ("en", "de")
@@ -27,6 +27,6 @@ class ToyEnde(problem.TranslationProblem):
 
 @registry.register_problem
 class ToyEnfr(ToyEnde):
-    """Sentences of the embedded toy grammar, English to French; needs no files."""
+    """Sentences of the built-in toy grammar, English to French; needs no files."""
 
     languages = ("en", "fr")

@@ -16,7 +16,7 @@ _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 
 @registry.register_problem
 class Wmt14Ende(problem.ParallelTextProblem):
-    """WMT 2014 English to German, 4.5 M pairs: downloaded, or archives or text in --raw_dir.
+    """WMT 2014 English to German, 4.5 M pairs: downloaded, or from --raw_dir (archives, text).
 
     Text is {train,newstest2013,newstest2014}.{en,de}; archives are those that TFDS names.
     """
@@ -61,7 +61,7 @@ class Wmt14Ende(problem.ParallelTextProblem):
 
 @registry.register_problem
 class Wmt14Enfr(Wmt14Ende):
-    """WMT 2014 English to French, 40.8 M pairs: downloaded, or archives or text in --raw_dir.
+    """WMT 2014 English to French, 40.8 M pairs: downloaded, or from --raw_dir (archives, text).
 
     So many are in WMT's files, of which nothing is left out here; the paper counts 36 M. Text is
     {train,newstest2013,newstest2014}.{en,fr}; archives are those that TFDS names.

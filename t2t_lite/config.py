@@ -140,15 +140,15 @@ class HParams:
     relative_bias: int = fields.option(
         0,
         "Relative position bias: self-attention learns a bias for each distance between two "
-        "positions, up to this many; the decoder, which sees only earlier positions, up to twice "
-        "as many. All larger distances share one bias. 8 helps with small corpora. 0: none.",
+        "positions, up to this many, or twice as many in the decoder, which sees only earlier "
+        "positions. All larger distances share one bias. 8 helps with small corpora. 0: none.",
         at_least=0,
         changes=MODEL,
     )
     next_word: int = fields.option(
         0,
-        "Parsers only: cross-attention learns a bias for each distance, in words and up to this "
-        "many, between an input word and the next word to be written in the tree. 0: none.",
+        "Parsers only: cross-attention learns a bias for each distance (in words, up to this many) "
+        "between an input word and the word that the tree needs next. 0: none.",
         at_least=0,
         changes=MODEL,
     )

@@ -73,7 +73,7 @@ def new_flags() -> flags.FlagValues:
     define_bools(values, registry_help="List all problems and hyperparameter sets.")
     define_strings(
         values,
-        t2t_usr_dir="Folder of Python files with problems and hyperparameter sets of your own.",
+        t2t_usr_dir="Folder of Python files that register problems and sets of your own.",
     )
     return values
 
@@ -284,7 +284,7 @@ def _registry_text() -> str:
     lines = []
     sets = (
         'Hyperparameter sets; scores are those of "Attention Is All You Need", on the dev set '
-        "unless it says another"
+        "unless the line names another"
     )
     for title, table in (
         ("Problems", registry.problems()),

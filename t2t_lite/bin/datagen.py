@@ -29,9 +29,11 @@ command.define_strings(
     problem="Name of the problem, e.g. toy_ende; --registry_help lists all.",
     data_dir="Where to write the data: a folder, or an address such as gs://bucket/data.",
     raw_dir="Folder, or address, with the raw text. --registry_help names each problem's files. "
-    "parallel_text reads train.*, dev.* and test.*: two files of lines, .sgm, .tsv, .csv, .jsonl, "
-    f".tmx or .zip. {command.COMPRESSED} The toy problems need no --raw_dir, and the wmt14 "
-    "problems download without it.",
+    "parallel_text reads train.*, dev.* and, if there, test.*, any number of each: two "
+    "text files, train.source and train.target or train.en-de.en and train.en-de.de "
+    "(source-target), or one .tmx, .zip, .tsv, .csv or .jsonl such as train.en-de.tmx. "
+    f"{command.COMPRESSED} The toy problems need no --raw_dir, and the wmt14 problems "
+    "download without it.",
     tmp_dir="Folder for unfinished work and for downloads, which are kept. Default: in data_dir.",
 )
 command.define_flags(FLAGS, options.GeneratorOptions)

@@ -38,7 +38,7 @@ command.define_strings(
     columns="Names of the columns of --decode_from_file, separated by commas, if its lines have "
     "several, separated by tabs: text (required), prefix (the output begins with it), "
     "target_language (as in --decode_hparams). Fields may be empty. jsonl: each line is a JSON "
-    "object with these keys. Default: text.",
+    "object with these keys (give --columns=jsonl). Default: text.",
     split="Decode this split of the problem that the model has learnt, e.g. dev or test, and print "
     "its scores.",
     target_language="Language code of the references of --split, e.g. de. Only the scores depend "
@@ -64,17 +64,18 @@ command.define_bools(
     "hypotheses, a list of all outputs; token_scores=true adds token_scores, "
     "alignments=true alignment and source_tokens.",
     moses_nbest="Write one line per output: number of the input line from 0 ||| text ||| score. "
-    "With token_scores=true, WordScores= and the sum of each word's subwords come before the "
-    "score: ||| WordScores= -0.1 -0.2 ||| -0.3. With alignments=true, links of words follow it, "
-    "source-target from 0: ||| 0-0 1-2.",
+    "With token_scores=true, WordScores= and for each word the sum of its subwords' "
+    "log-probabilities come before the score: ||| WordScores= -0.1 -0.2 ||| -0.3. With "
+    "alignments=true, word links follow the score, source-target from 0: ||| 0-0 1-2.",
 )
 flags.DEFINE_enum(
     "engine",
     "auto",
     ["auto", "graph", "litert"],
-    "Engine of --decode_interactive and --stream. graph: TensorFlow. litert: LiteRT, for inputs of "
-    "up to 64 subwords, several times as fast for a small model; converts the model once. auto: "
-    "LiteRT if its runtime is installed, with TensorFlow until the model is converted.",
+    "Engine of --decode_interactive and --stream. graph: TensorFlow. litert: LiteRT, for inputs "
+    "of up to 64 subwords (TensorFlow translates longer ones), several times as fast for a small "
+    "model; converts the model once. auto: LiteRT if its runtime is installed, with TensorFlow "
+    "until the model is converted.",
     flag_values=FLAGS,
 )
 flags.DEFINE_enum(

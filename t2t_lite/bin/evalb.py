@@ -8,7 +8,8 @@ accuracy, for all sentences and for those of up to 40 words (CUTOFF_LEN in --par
 Each line holds one Penn Treebank tree. In the predictions an empty line or "(())" is a sentence
 without a parse (skipped); a line that is not a tree counts as an error. Both files need
 part-of-speech tags, because EVALB leaves out the words whose tags say that they are punctuation.
-t2t-lite-decoder writes the tag XX for all words but common punctuation marks. A prediction without
+Unless the problem's name ends in _tags, t2t-lite-decoder writes the tag XX for all words but common
+punctuation marks. A prediction without
 the same words as the gold tree, punctuation left out, counts as an error; to avoid this, give the
 predictions a tagger's tags, or train a problem whose name ends in _tags.
 

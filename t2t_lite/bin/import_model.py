@@ -38,7 +38,8 @@ command.define_strings(
     output_dir="Folder to write to; must not exist.",
     vocab="The model's vocabulary files, separated by commas. marian: "
     "source.spm,target.spm,vocab.yml. tensor2tensor: vocab.NAME.SIZE.subwords. opennmt_tf: "
-    "vocab.txt,spm.model. fairseq: dict.txt,codes or dict.txt,spm.model. If source and target have "
+    "vocab.txt,spm.model or vocab.txt,codes (of subword-nmt). fairseq: dict.txt,codes or "
+    "dict.txt,spm.model. If source and target have "
     "vocabularies of their own, give two files of each kind, the source's before the target's: "
     "dict.en.txt,dict.de.txt,codes.en,codes.de. Default: the files beside the model, or those that "
     "its settings name. Not for opus_mt.",

@@ -33,7 +33,7 @@ class GeneratorOptions:
     user_defined_symbols: str = fields.option(
         "",
         "Symbols that are never split into subwords, separated by commas, e.g. placeholders and "
-        "language labels: <nl>,<2de>.",
+        "language labels: --user_defined_symbols='<nl>,<2de>'.",
     )
     split_digits: bool = fields.option(False, "Make each digit a subword of its own.")
     columns: str = fields.option(

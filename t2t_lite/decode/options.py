@@ -44,8 +44,8 @@ class DecodeOptions:
     )
     return_beams: int = fields.option(
         1,
-        "Number of outputs for each input, best first; a search has at most beam_size. A line of "
-        "plain text then has output, score, output, score and so on, separated by tabs.",
+        "Number of outputs for each input, best first; without sampling at most beam_size. A line "
+        "of plain text then has output, score, output, score and so on, separated by tabs.",
         at_least=1,
     )
     strict_ends: bool = fields.option(
@@ -64,7 +64,7 @@ class DecodeOptions:
         "false",
         "When to stop searching. true: when beam_size outputs are finished, as in fairseq (Hugging "
         "Face's True). false: when no unfinished output can still get a better score than the "
-        'worst of the return_beams best finished ones (Hugging Face\'s "never"). heuristic: when '
+        'worst finished one that is returned (Hugging Face\'s "never"). heuristic: when '
         "beam_size outputs are finished and no unfinished one, at its present length, has a better "
         "score than the worst of them (Hugging Face's False).",
     )
@@ -78,8 +78,8 @@ class DecodeOptions:
     )
     prefix: str = fields.option(
         "",
-        "Text that every output begins with. A text with a comma is in double quotes, and for the "
-        """shell all is in single ones: --decode_hparams='prefix="Ja, das"'.""",
+        "Text that every output begins with. Put a text with a comma in double quotes, and the "
+        """whole value in single ones for the shell: --decode_hparams='prefix="Ja, das"'.""",
     )
     target_language: str = fields.option(
         "",

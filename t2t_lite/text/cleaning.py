@@ -22,7 +22,8 @@ class Cleaning:
     )
     max_length: int = fields.option(
         0,
-        "Drop training pairs with more subwords than this on either side. 0: no limit.",
+        "Drop training pairs with more subwords than this on either side, EOS left out. 0: no "
+        "limit.",
         at_least=0,
     )
     max_length_ratio: float = fields.option(

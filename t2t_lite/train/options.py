@@ -36,9 +36,9 @@ class TrainerOptions:
     keep_checkpoint_max: int = fields.option(20, "How many recent checkpoints to keep.", at_least=1)
     warm_start_from: str | None = fields.option(
         None,
-        "An output_dir or checkpoint: a new training starts from its weights, with a new "
-        "optimizer. The vocabulary must be the same; weights of other names or sizes are newly "
-        "initialised.",
+        "An output_dir, whose newest checkpoint is used, or a checkpoint: a new training starts "
+        "from its weights, with a new optimizer. The vocabulary must be the same; weights of "
+        "other names or sizes are newly initialised.",
     )
     max_skipped_steps: int = fields.option(
         0,
