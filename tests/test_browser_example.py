@@ -31,7 +31,8 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     for name in ("index.html", "package.json", "translate.js"):
         shutil.copy(EXAMPLE / name, folder)
-    command = ["npm", "install", "--prefer-offline", "--no-audit", "--fetch-retries=0"]
+    flags = ["--prefer-offline", "--no-audit", "--ignore-scripts", "--fetch-retries=0"]
+    command = ["npm", "install", *flags, "--fetch-timeout=30000"]
     installed = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if installed.returncode:
         pytest.skip(f"the page's packages cannot be installed here: {installed.stderr[-200:]}")
