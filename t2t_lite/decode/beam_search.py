@@ -453,16 +453,23 @@ def _rules(position, beams: Beams, sentences: Sentences, settings: _Settings) ->
         last = tf.shape(sentences.prefix_ids)[1] - 1
         forced_ids = tf.gather(sentences.prefix_ids, tf.minimum(position, last), axis=1)
     if options.no_repeat_ngram:
-        banned_ids = _repeating(_history(beams), position, options.no_repeat_ngram)
+        history = _inputs(beams.slot_ids, beams.ancestry)  # PAD, then a beam's tokens
+        banned_ids = _repeating(history, position, options.no_repeat_ngram)
     return candidates.Rules(
         may_end=may_end, uniforms=uniforms, forced_ids=forced_ids, banned_ids=banned_ids
     )
 
 
-def _history(beams: Beams) -> tf.Tensor:
-    """Return the inputs [B, N, T] of each beam's slots: PAD, then its tokens."""
-    slots = tf.maximum(tf.transpose(beams.ancestry, [0, 2, 1]), 0)
-    return tf.transpose(tf.gather(beams.slot_ids, slots, batch_dims=2), [0, 2, 1])
+def _inputs(slot_ids: tf.Tensor, ancestry: tf.Tensor) -> tf.Tensor:
+    """Return the inputs [B, K, T] of the slots that hypotheses went through, of slot_ids [B, T, N].
+
+    >>> _inputs([[[0, 0], [7, 8], [5, 6]]], [[[0, 1, 0]]])     # T = 3 times, N = 2 slots
+    [[[0, 8, 5]]]
+    """
+    # LiteRT's converter fails on a loop that transposes to gather by both axes.
+    num_times, num_beams = tf.shape(slot_ids)[1], slot_ids.shape[2]
+    slots = tf.range(num_times) * num_beams + tf.maximum(ancestry, 0)
+    return tf.gather(tf.reshape(slot_ids, [-1, num_times * num_beams]), slots, batch_dims=1)
 
 
 def _repeating(history: tf.Tensor, position: tf.Tensor, size: int) -> tf.Tensor:
@@ -615,11 +622,8 @@ def _tokens(slot_ids, *, ancestry, lengths, last_ids) -> tf.Tensor:
     >>> _tokens(slot_ids, ancestry=[[[0, 1, 0]]], lengths=[[3]], last_ids=[[1]])
     [[[8, 5, 1]]]
     """
-    num_times = tf.shape(ancestry)[2]
-    slots = tf.maximum(tf.transpose(ancestry, [0, 2, 1]), 0)  # [B, T, K]
-    inputs = tf.gather(slot_ids, slots, batch_dims=2)
-    outputs = tf.roll(tf.transpose(inputs, [0, 2, 1]), shift=-1, axis=2)
-    times, last_times = tf.range(num_times), lengths[:, :, None] - 1
+    outputs = tf.roll(_inputs(slot_ids, ancestry), shift=-1, axis=2)
+    times, last_times = tf.range(tf.shape(ancestry)[2]), lengths[:, :, None] - 1
     ids = tf.where(times < last_times, outputs, 0)
     return tf.where(times == last_times, last_ids[:, :, None], ids)
 

@@ -125,10 +125,7 @@ def of_translator(
 def mistake(model: Any) -> str | None:
     """Return why a Translator cannot be converted, None where it can."""
     options = model.options
-    others = {
-        "no_repeat_ngram": bool(options.no_repeat_ngram),
-        f"precision {options.precision}": options.precision != "float32",
-    }
+    others = {f"precision {options.precision}": options.precision != "float32"}
     return refusal("LiteRT searches with one model, by beams, in float32", model, others)
 
 
