@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import keras
@@ -85,12 +86,19 @@ def convert(
         ]
         return tf.function(search, input_signature=specs, autograph=False)
 
-    module = tf.Module()
-    module.weights = [v.value for v in model.models[0].trainable_variables]
     functions = {
         f"search_{source}_{room}": function(source, room)
         for source, room in sizes(longest_source, options.extra_length + len(prefix))
     }
+    return of_functions(functions, model.models[0].trainable_variables, weights)
+
+
+def of_functions(
+    functions: dict[str, Any], variables: Sequence[keras.Variable], weights: Weights = "float32"
+) -> bytes:
+    """Return the model file that has a signature for each tf.function; all use the variables."""
+    module = tf.Module()
+    module.weights = [variable.value for variable in variables]
     with tempfile.TemporaryDirectory() as folder, quiet.hidden_stderr():
         tf.saved_model.save(module, folder, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder, signature_keys=[*functions])
