@@ -98,6 +98,8 @@ class Translator:
             return list(pool.map(self._translate, texts, [num_wanted] * len(texts)))
 
     def _translate(self, given: str, num_wanted: int) -> Translation:
+        if not isinstance(given, str):
+            raise TypeError(f"expected a text, got {given!r}")
         cut = self._cut(given)
         if not cut.strip():
             return _BLANK
@@ -135,7 +137,7 @@ def _record(path: pathlib.Path) -> dict[str, Any]:
 def load(export_dir: str | os.PathLike[str], num_threads: int | None = None) -> Translator:
     """Load an export: the largest version in export_dir, or export_dir itself if it is a version.
 
-    Raises UserError where there is none.
+    Raises UserError where there is none, or its files are damaged.
     """
     path = pathlib.Path(export_dir)
     if not (path / MODEL_FILE).is_file():
@@ -146,4 +148,10 @@ def load(export_dir: str | os.PathLike[str], num_threads: int | None = None) -> 
                 "t2t-lite-exporter --format=litert writes them"
             )
         path = max(versions, key=lambda version: int(version.name))
-    return Translator(path, num_threads)
+    try:
+        return Translator(path, num_threads)
+    except (KeyError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path} is not a complete export ({type(error).__name__}: {error}); copy it again, or "
+            "export the model again"
+        ) from error

@@ -57,6 +57,8 @@ def test_many_threads(model):
 def test_mistakes(model, tmp_path):
     with pytest.raises(TypeError, match="expected a list of texts"):
         model.translate("A dog runs.")
+    with pytest.raises(TypeError, match="expected a text, got None"):
+        model.translate(["A dog runs.", None])
     with pytest.raises(t2t_lite_runtime.UserError, match="holds no LiteRT export"):
         t2t_lite_runtime.load(tmp_path)
 

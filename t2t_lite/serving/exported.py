@@ -79,7 +79,10 @@ def record(path: pathlib.Path) -> dict[str, Any]:
     file = path / EXTRA / RECORD_FILE
     if not file.is_file():
         raise errors.UserError(f"{path} was not written by t2t-lite-exporter: no {file}")
-    return json.loads(file.read_text("utf-8"))
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except ValueError as error:
+        raise errors.UserError(f"{file} is damaged ({error}); export the model again") from error
 
 
 def load(
@@ -87,8 +90,9 @@ def load(
 ) -> "Translator | t2t_lite_runtime.Translator":
     """Load an export: the largest version in export_dir, or export_dir itself if it is a version.
 
-    One in LiteRT is a t2t_lite_runtime.Translator, which has no `score`. Raises UserError where
-    there is no export, or the runtime is missing.
+    One in LiteRT is a t2t_lite_runtime.Translator, which has no `score` and raises
+    t2t_lite_runtime.UserError, a ValueError as ours is. Raises UserError where there is no export,
+    files are damaged, or the runtime is missing.
     """
     path = pathlib.Path(export_dir)
     if not any((path / name).is_file() for name in ("saved_model.pb", lite.MODEL_FILE)):
@@ -102,4 +106,7 @@ def load(
         import t2t_lite_runtime
     except ImportError as error:
         raise errors.UserError(f"{path} is a LiteRT export: {engine.INSTALL}") from error
-    return t2t_lite_runtime.load(path)
+    try:
+        return t2t_lite_runtime.load(path)
+    except t2t_lite_runtime.UserError as error:
+        raise errors.UserError(str(error)) from error

@@ -1,16 +1,18 @@
 """A training run as a LiteRT model with what turns text into its ids, for t2t_lite_runtime.
 
 export_dir/1/model.tflite
-             manifest.json                             checkpoint, options, vocabularies
+             manifest.json                             languages, checkpoint, options, vocabularies
              source.model, target.model                SentencePiece's, of both sides in one file
                                                        where they are the same
 """
 
+import contextlib
 import dataclasses
 import json
 import pathlib
+from typing import Any
 
-from t2t_lite import errors
+from t2t_lite import errors, registry
 from t2t_lite.decode import engine, litert, translator
 from t2t_lite.text import piece_vocabulary
 from t2t_lite.text import vocabulary as vocabularies
@@ -43,6 +45,7 @@ def save(
     sides = {"source": source} | ({} if target is source else {"target": target})
     record = {
         "problem": problem,
+        "languages": _languages(problem, source),
         "checkpoint": model.name,
         "weights": weights,
         "options": dataclasses.asdict(options),
@@ -54,6 +57,16 @@ def save(
     }
     text = json.dumps(record, ensure_ascii=False)
     (path / RECORD_FILE).write_text(text + "\n", "utf-8")
+
+
+def _languages(problem: str, vocabulary: vocabularies.Vocabulary) -> dict[str, Any]:
+    """Return the languages as far as the problem, or a vocabulary with labels, tells them."""
+    source = target = ""
+    with contextlib.suppress(errors.UserError):  # a problem of a user's own folder
+        known = registry.problem(problem)
+        source, target = known.languages[::-1] if known.is_reversed else known.languages
+    labels = sorted(label.strip("<>") for label in vocabulary.labels)
+    return {"source": source, "targets": labels or ([target] if target else [])}
 
 
 def _side(side: vocabularies.Vocabulary, name: str, path: pathlib.Path) -> dict:

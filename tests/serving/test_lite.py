@@ -6,6 +6,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import types
+from typing import Any
 
 import pytest
 import tiny_run
@@ -14,7 +16,7 @@ import t2t_lite
 from t2t_lite import errors
 from t2t_lite.bin import exporter
 from t2t_lite.decode import engine, translator
-from t2t_lite.serving import export, exported
+from t2t_lite.serving import export, exported, lite
 
 RUNTIME = pathlib.Path(__file__).parents[2] / "runtime"
 runtime = pytest.importorskip("t2t_lite_runtime", reason="needs pip install ./runtime")
@@ -30,30 +32,73 @@ def lite_dir(run_dir, tmp_path_factory):
     path = tmp_path_factory.mktemp("lite")
     export.export(run_dir, path, format="litert", max_source_length=20)
     model = translator.Translator.from_output_dir(run_dir, max_source_length=20, return_beams=4)
-    expected = [
-        {
-            "source": text,
-            "texts": [h.text for h in each.hypotheses],
-            "scores": [h.score for h in each.hypotheses],
-            "finished": [h.finished for h in each.hypotheses],
-            "truncated": each.truncated,
-        }
-        for text, each in zip(TEXTS, model.translate(TEXTS))
-    ]
+    expected = [_as_json(*pair) for pair in zip(TEXTS, model.translate(TEXTS))]
     (path / "expected.json").write_text(json.dumps(expected), "utf-8")
     return path
 
 
+def _as_json(source, translation):
+    return {
+        "source": source,
+        "texts": [h.text for h in translation.hypotheses],
+        "scores": [h.score for h in translation.hypotheses],
+        "finished": [h.finished for h in translation.hypotheses],
+        "truncated": translation.truncated,
+    }
+
+
 def test_equals_the_translator(lite_dir):
     model = t2t_lite.load(lite_dir)
-    for found, expected in zip(model.nbest(TEXTS), json.loads(_read(lite_dir)), strict=True):
-        assert [h.text for h in found.hypotheses] == expected["texts"]
-        assert [h.score for h in found.hypotheses] == pytest.approx(expected["scores"], abs=1e-4)
-        assert found.truncated == expected["truncated"]
+    expected = json.loads((lite_dir / "expected.json").read_text("utf-8"))
+    _assert_equal(model.nbest(TEXTS), expected)
+    assert model.record["languages"] == {"source": "en", "targets": ["de"]}
 
 
-def _read(folder):
-    return (folder / "expected.json").read_text("utf-8")
+def _assert_equal(found, expected):
+    for source, each, wanted in zip(TEXTS, found, expected, strict=True):
+        result = _as_json(source, each)
+        assert result.pop("scores") == pytest.approx(wanted.pop("scores"), abs=1e-4)
+        assert result == wanted
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"beam_size": 1, "prefix": "two dogs"},
+        {"early_stop": "true", "min_length": 6},
+        {"early_stop": "heuristic", "length_penalty": "power", "no_repeat_ngram": 1},
+    ],
+    ids=str,
+)
+def test_options(run_dir, tmp_path, changes):
+    changes = {"max_source_length": 16, "beam_size": 4, **changes}
+    model = translator.Translator.from_output_dir(
+        run_dir, engine="graph", return_beams=changes["beam_size"], **changes
+    )
+    export.export(run_dir, tmp_path, format="litert", **changes)
+    expected = [_as_json(*pair) for pair in zip(TEXTS, model.translate(TEXTS))]
+    _assert_equal(t2t_lite.load(tmp_path).nbest(TEXTS), expected)
+
+
+@pytest.mark.parametrize(
+    ("problem", "labels", "source", "targets"),
+    [
+        ("toy_ende_rev", {}, "de", ["en"]),
+        ("parallel_text", {">>fra<<": 4, ">>deu<<": 3}, "", ["deu", "fra"]),
+        ("of_a_user", {}, "", []),
+    ],
+)
+def test_languages(problem, labels, source, targets):
+    vocabulary: Any = types.SimpleNamespace(labels=labels)
+    assert lite._languages(problem, vocabulary) == {"source": source, "targets": targets}
+
+
+@pytest.mark.parametrize("name", ["model.tflite", "manifest.json", "source.model"])
+def test_a_damaged_export(lite_dir, tmp_path, name):
+    path = shutil.copytree(lite_dir / "1", tmp_path / "1")
+    (path / name).write_bytes((path / name).read_bytes()[:100])
+    with pytest.raises(errors.UserError, match="1 is not a complete export"):
+        t2t_lite.load(tmp_path)
 
 
 @pytest.mark.slow
@@ -129,7 +174,6 @@ def test_the_engine_of_single_sentences(run_dir, tmp_path):
     ("changes", "reason"),
     [
         ({"sampling": True}, "sampling"),
-        ({"no_repeat_ngram": 2}, "ngram"),
         ({"precision": "mixed"}, "precision"),
     ],
     ids=str,
