@@ -36,7 +36,7 @@ flags.DEFINE_multi_string(
 command.define_strings(
     FLAGS,
     target_language="Language code of the translations, e.g. de. It chooses the rules of Moses' "
-    "tokenizer for bleu_moses and bleu_compound_split. zh, ja and ko also add a BLEU over words, "
+    "tokenizer for bleu_moses and bleu_compound_split. zh, ja and ko also add a BLEU of their own, "
     "with sacreBLEU's tokenizers zh, ja-mecab and ko-mecab. Default: English rules.",
 )
 command.define_bools(FLAGS, json="Print one JSON object instead of lines.")
