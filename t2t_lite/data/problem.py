@@ -143,7 +143,7 @@ class ParsingProblem(Problem):
     def trees(
         self, split: str, *, raw_dir: Directory = None, tmp_dir: Directory = None
     ) -> Iterator[tree_forms.Tree | None]:
-        """Yield the split's trees as `trees.clean` leaves them, None where that is no tree."""
+        """Yield the split's trees as `trees.clean` leaves them, None where that is not a tree."""
         raise NotImplementedError
 
     def samples(

@@ -53,7 +53,7 @@ class Reader:
         self.languages = problem.told_languages(raw_dir)
 
     def samples(self, split: str) -> Iterator[problems.Sample]:
-        """Yield a split's samples in their order; UserError where one is no text."""
+        """Yield a split's samples in their order; UserError where one is not text."""
         samples = self.problem.samples(split, raw_dir=self._raw_dir, tmp_dir=self._tmp_dir)
         for number, sample in enumerate(samples, start=1):
             texts: Any = {"inputs": None, "targets": None, **sample}

@@ -81,7 +81,7 @@ Logits = tf.Tensor | RoundedLogits
 
 
 class Rules(NamedTuple):
-    """What the next tokens of all sentences must obey; None is no rule.
+    """What the next tokens of all sentences must obey; None: no rule.
 
     `may_end` is a scalar, False before the minimum length. `forced_ids` [B] are the only tokens,
     PAD where any may come. `banned_ids` [B, N, T] may not come next, padded with PAD.

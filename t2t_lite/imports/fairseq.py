@@ -132,7 +132,7 @@ def read(
 def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[str, np.ndarray]:
     """Map {fairseq's name since 2019: array} to {name in `Transformer.named_variables`: array}.
 
-    Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
+    Raises UserError for a name that is not part of a Transformer, and for other vocabularies than
     `sides`.
     """
     renamed = NAMES.renamed(arrays)

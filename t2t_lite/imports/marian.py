@@ -129,7 +129,7 @@ def read(
 def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[str, np.ndarray]:
     """Map {Marian's name: array} to {name in `Transformer.named_variables`: array}.
 
-    Raises UserError for a name that is no part of a Transformer, and for other vocabularies than
+    Raises UserError for a name that is not part of a Transformer, and for other vocabularies than
     `sides`.
     """
     flat = {name: v.reshape(-1) if v.shape[:1] == (1,) else v for name, v in arrays.items()}
@@ -216,7 +216,7 @@ def _arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
 def _settings(content: np.ndarray | None, path: pathlib.Path) -> dict[str, str]:
     """Return the settings that are plain values, as texts; lists are left out."""
     if content is None:
-        raise errors.UserError(f"{path} is no model of Marian: it lacks {_SETTINGS}")
+        raise errors.UserError(f"{path} is not a Marian model: it lacks {_SETTINGS}")
     return _plain(content.tobytes().rstrip(b"\0").decode("utf-8", "replace"))
 
 

@@ -136,7 +136,7 @@ def convert(arrays: Mapping[str, np.ndarray], sides: conversion.Sides) -> dict[s
       arrays: by their names without "model/" and "/.ATTRIBUTES/VARIABLE_VALUE".
       sides: the vocabularies.
 
-    Raises UserError for a name that is no part of a Transformer, and for another vocabulary.
+    Raises UserError for a name that is not part of a Transformer, and for another vocabulary.
     """
     weights = _NAMES.renamed(arrays)
     for name in [name for name in weights if re.search(r"attention/kernel/[qkvo]$", name)]:
@@ -172,7 +172,7 @@ def _arrays(prefix: pathlib.Path) -> dict[str, np.ndarray]:
 
     tensors = checkpoint.tensors(str(prefix), is_wanted)
     if not tensors:
-        raise errors.UserError(f"{prefix} is no checkpoint of OpenNMT-tf 2: it has no model/...")
+        raise errors.UserError(f"{prefix} is not a checkpoint of OpenNMT-tf 2: it has no model/...")
     return conversion.floats({_VARIABLE.sub(r"\1", n): v for n, v in tensors.items()})
 
 
@@ -223,8 +223,8 @@ def _to_hparams(
     heads = num_heads or settings.get("num_heads")
     if type(heads) is not int or heads < 1:
         raise errors.UserError(
-            "how many heads has the model? Beside it is no model_description.py with num_heads: "
-            "copy that file there, or give --num_heads"
+            "how many heads has the model? It has no model_description.py with num_heads beside "
+            "it: copy that file there, or give --num_heads"
         )
     layers = settings.get("num_layers")
     layers = layers if isinstance(layers, tuple | list) and layers else [layers]
@@ -257,7 +257,7 @@ def _dictionary(path: pathlib.Path, lines: Sequence[str]) -> list[str]:
     pieces = list(dict.fromkeys(line.rstrip("\r") for line in lines))
     if not {_BLANK, _START, _END} <= set(pieces):
         raise errors.UserError(
-            f"{path} is no vocabulary of OpenNMT-tf: it lacks {_BLANK}, {_START} or {_END}; give "
-            "the one that onmt-build-vocab wrote, not SentencePiece's own"
+            f"{path} is not a vocabulary of OpenNMT-tf: it lacks {_BLANK}, {_START} or {_END}; "
+            "give the one that onmt-build-vocab wrote, not SentencePiece's own"
         )
     return [*pieces, _UNK]

@@ -150,7 +150,7 @@ def pieces(
         try:
             text = _read(path).decode("utf-8")
         except UnicodeDecodeError as error:
-            raise errors.UserError(f"{path} is no vocabulary: it is not UTF-8") from error
+            raise errors.UserError(f"{path} is not a vocabulary: it is not UTF-8") from error
         found.append(parse(path, text.removesuffix("\n").split("\n")))
     return found
 

@@ -165,7 +165,7 @@ def read(
 def convert(tensors: Mapping[str, np.ndarray], *, target_space: int = 0) -> dict[str, np.ndarray]:
     """Map {tensor2tensor's name: array} to {name in `Transformer.named_variables`: array}.
 
-    Works for values, gradients and moments alike. Raises UserError for a name that is no part of a
+    Works for values, gradients and moments alike. Raises UserError for a name that is not part of a
     Transformer.
     """
     shards: dict[str, dict[int, np.ndarray]] = {}

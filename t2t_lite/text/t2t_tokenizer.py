@@ -18,7 +18,7 @@ from t2t_lite.text import piece_tokenizer
 
 _BACKSLASH, _UNDERSCORE, _SPACE = map(ord, "\\_ ")
 _ESCAPED = r"\\u|\\\\|\\[0-9]+;"
-_NO_CHARACTER = "\u3013"  # T2T's sign for an escaped number that is no character
+_NO_CHARACTER = "\u3013"  # T2T's sign for an escaped number that is not a character
 # The digits of the largest code point, 1,114,111.
 _POWERS = [10**power for power in range(6, -1, -1)]
 # In no piece and in no escaped run: both have it as \10;.
