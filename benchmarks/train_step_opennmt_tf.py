@@ -10,6 +10,7 @@ XLA, with which it was slower on a CPU.
 """
 
 import argparse
+import importlib
 import json
 import os
 import statistics
@@ -52,8 +53,9 @@ def main() -> None:
 def _update():
     """Return a function that does one step."""
     import numpy as np
-    import opennmt
     import tensorflow as tf
+
+    opennmt = importlib.import_module("opennmt")  # not among the project's own packages
 
     embedder = opennmt.inputters.WordEmbedder
     model = opennmt.models.Transformer(
