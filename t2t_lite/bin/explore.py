@@ -30,8 +30,8 @@ command.define_run(FLAGS)
 command.define_strings(
     FLAGS,
     export_dir="Folder written by t2t-lite-exporter, for TensorFlow Serving.",
-    decode_hparams="Decoding options, as for t2t-lite-decoder; but for token_scores and "
-    "alignments; not with --export_dir. Default of return_beams: beam_size.",
+    decode_hparams="Decoding options, as for t2t-lite-decoder, except token_scores and alignments; "
+    "not with --export_dir. Default of return_beams: beam_size.",
     text="Input text to show in --html.",
     decode_from_file="File of input texts to show in --html, one per line, at most 100. "
     f"{command.COMPRESSED}",

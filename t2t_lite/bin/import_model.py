@@ -39,10 +39,9 @@ command.define_strings(
     vocab="The model's vocabulary files, separated by commas. marian: "
     "source.spm,target.spm,vocab.yml. tensor2tensor: vocab.NAME.SIZE.subwords. opennmt_tf: "
     "vocab.txt,spm.model or vocab.txt,codes (of subword-nmt). fairseq: dict.txt,codes or "
-    "dict.txt,spm.model. If source and target have "
-    "vocabularies of their own, give two files of each kind, the source's before the target's: "
-    "dict.en.txt,dict.de.txt,codes.en,codes.de. Default: the files beside the model, or those that "
-    "its settings name. Not for opus_mt.",
+    "dict.txt,spm.model. If source and target have vocabularies of their own, give two files of "
+    "each kind, the source's before the target's: dict.en.txt,dict.de.txt,codes.en,codes.de. "
+    "Default: the files beside the model, or those that its settings name. Not for opus_mt.",
     problem="Name of the problem to record as the one that the model has learnt; "
     "t2t-lite-decoder --split reads its data. Default: parallel_text, or what tensor2tensor's "
     "files say.",
