@@ -158,14 +158,14 @@ def test_a_damaged_checkpoint_gives_one_line(refused, tmp_path, damage):
     else:
         index.write_bytes(data[: len(data) // 2] if damage == "cut" else b"")
     line = refused("opennmt_tf")
-    assert "cannot read the checkpoint" in line or "no checkpoint of OpenNMT-tf" in line
+    assert "cannot read the checkpoint" in line or "not a checkpoint of OpenNMT-tf" in line
 
 
 def test_other_vocabularies_are_refused(tmp_path):
     foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"))
     path, target, spm = (tmp_path / x for x in ("vocab.txt", "target_vocab.txt", "spm.model"))
     text = path.read_text()
-    for source, message in ((f"{text}more\n", "9 entries and .* 8 rows"), ("a\n", "no vocabulary")):
+    for source, message in ((f"{text}more\n", "9 entries and .* 8 rows"), ("a\n", "not a vocabulary")):
         path.write_text(source)
         with pytest.raises(errors.UserError, match=message):
             opennmt_tf.read(tmp_path)
