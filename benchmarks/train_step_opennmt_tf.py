@@ -46,6 +46,7 @@ def main() -> None:
         "tok_s": round(tokens / median),
         "step_ms_median": round(median * 1e3, 1),
         "cpu_s_per_step": round(cpu, 3),
+        "tok_per_cpu_s": round(tokens / cpu),
     }
     print(f"RESULT {json.dumps(result)}", flush=True)
 
