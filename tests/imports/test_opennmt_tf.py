@@ -165,7 +165,10 @@ def test_other_vocabularies_are_refused(tmp_path):
     foreign_numbers.write_opennmt_tf(tmp_path, list("abcd"))
     path, target, spm = (tmp_path / x for x in ("vocab.txt", "target_vocab.txt", "spm.model"))
     text = path.read_text()
-    for source, message in ((f"{text}more\n", "9 entries and .* 8 rows"), ("a\n", "not a vocabulary")):
+    for source, message in (
+        (f"{text}more\n", "9 entries and .* 8 rows"),
+        ("a\n", "not a vocabulary"),
+    ):
         path.write_text(source)
         with pytest.raises(errors.UserError, match=message):
             opennmt_tf.read(tmp_path)
