@@ -1,7 +1,7 @@
 """Workload W of train_step.py in OpenNMT-tf: prints the same RESULT line.
 
   python3 -m venv other
-  other/bin/pip install OpenNMT-tf==2.32.0 "tensorflow<2.13" tensorflow-text
+  other/bin/pip install "OpenNMT-tf[tensorflow]==2.32.0" "tensorflow<2.13" "setuptools<81"
   python benchmarks/compare.py "python benchmarks/train_step.py" \
     "other/bin/python benchmarks/train_step_opennmt_tf.py"
 

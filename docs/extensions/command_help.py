@@ -31,23 +31,12 @@ class Commands(Directive):
     """Shows the help of each command."""
 
     def run(self) -> list[nodes.Node]:
-        return [self._section(name) for name in modules()]
+        return [self._section(*pair) for pair in modules().items()]
 
-    def _section(self, name: str) -> nodes.section:
-        section = nodes.section("", nodes.title(name, name), *self._help(name), names=[name])
+    def _section(self, name: str, module: str) -> nodes.section:
+        section = nodes.section("", nodes.title(name, name), *_help(name, module), names=[name])
         self.state.document.note_explicit_target(section)
         return section
-
-    def _help(self, name: str) -> list[nodes.Node]:
-        module = importlib.import_module(modules()[name])
-        text = command.help_text(module.FLAGS, doc=module.__doc__, name=name)
-        introduction, _, flags = text.partition("\n\nFlags:\n")
-        entries = nodes.definition_list(classes=["flags"])
-        for entry in re.split(r"^  --", flags, flags=re.MULTILINE)[1:]:
-            flag, *lines = entry.rstrip().split("\n")
-            entries += _entry(f"--{flag}", f"{name}-{flag}", _description(lines))
-        block = nodes.literal_block(introduction, introduction, language="text")
-        return [block, entries]
 
 
 class Registry(Directive):
@@ -63,6 +52,18 @@ class Registry(Directive):
                 continue
             entries += _entry(name, name, [_paragraph(summary)])
         return [entries]
+
+
+def _help(name: str, module: str) -> list[nodes.Node]:
+    """Return a command's introduction, and the list of its flags."""
+    imported = importlib.import_module(module)
+    text = command.help_text(imported.FLAGS, doc=imported.__doc__, name=name)
+    introduction, _, flags = text.partition("\n\nFlags:\n")
+    entries = nodes.definition_list(classes=["flags"])
+    for entry in re.split(r"^  --", flags, flags=re.MULTILINE)[1:]:
+        flag, *lines = entry.rstrip().split("\n")
+        entries += _entry(f"--{flag}", f"{name}-{flag}", _description(lines))
+    return [nodes.literal_block(introduction, introduction, language="text"), entries]
 
 
 def _entry(name: str, address: str, description: Sequence[nodes.Node]) -> nodes.Node:

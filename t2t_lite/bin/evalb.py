@@ -9,9 +9,9 @@ Each line holds one Penn Treebank tree. In the predictions an empty line or "(()
 without a parse (skipped); a line that is not a tree counts as an error. Both files need
 part-of-speech tags, because EVALB leaves out the words whose tags say that they are punctuation.
 Unless the problem's name ends in _tags, t2t-lite-decoder writes the tag XX for all words but common
-punctuation marks. A prediction without
-the same words as the gold tree, punctuation left out, counts as an error; to avoid this, give the
-predictions a tagger's tags, or train a problem whose name ends in _tags.
+punctuation marks. A prediction without the same words as the gold tree, punctuation left out,
+counts as an error; to avoid this, give the predictions a tagger's tags, or train a problem whose
+name ends in _tags.
 
 Compressed files end in .gz, .xz, .bz2 or .zst.
 """
